@@ -70,9 +70,12 @@ def heap(_):
     return spark.sql("SELECT l_suppkey, size(collect_list(array(l_partkey, l_orderkey))) FROM lineitem WHERE l_orderkey % 3 = 0 GROUP BY 1")
 
 
-def python_rows(_):
+def python_rows(rewritten):
+    numbers = spark.range(0, 3_000_000, 1, 4)
+    if rewritten:
+        return numbers.selectExpr("id + 1")
     plus = udf(lambda number: number + 1, LongType())
-    return spark.range(0, 3_000_000, 1, 4).select(plus("id"))
+    return numbers.select(plus("id"))
 
 
 def skewed_join(_):

@@ -45,6 +45,8 @@ struct Case {
     #[serde(default)]
     then: Vec<String>,
     #[serde(default)]
+    take: Vec<String>,
+    #[serde(default)]
     rewrite: bool,
 }
 
@@ -169,7 +171,7 @@ impl Advise {
         let action = said.as_ref().map_or("", |said| said.action.as_str());
         let settings: Vec<String> = match case.rewrite {
             true => Vec::new(),
-            false => settings_in(action),
+            false => settings_in(action, &case.take),
         };
         let (then_s, _) = self.run(spark, case, dir.path(), Some(&settings))?;
         Ok(Pair {
@@ -241,9 +243,14 @@ impl Said {
     }
 }
 
-/// The settings with a value in a suggestion: `spark.sql.shuffle.partitions=8`.
-fn settings_in(action: &str) -> Vec<String> {
+/// The settings with a value in a suggestion, such as `spark.sql.shuffle.partitions=8`: all, or those with some names.
+fn settings_in(action: &str, names: &[String]) -> Vec<String> {
     let words = action.split([' ', ',', '(', ')']);
-    let settings = words.filter(|word| word.starts_with("spark.") && word.contains('='));
+    let settings = words.filter(|word| {
+        let name = word.split_once('=').map(|(name, _)| name);
+        name.is_some_and(|name| {
+            name.starts_with("spark.") && (names.is_empty() || names.iter().any(|one| one == name))
+        })
+    });
     settings.map(str::to_owned).collect()
 }

@@ -62,7 +62,7 @@ pub use regions::{Region, RegionKind, RegionMap};
 pub use rule::{BoundaryKind, Rule, Standing};
 pub use shares::{OperatorShare, operator_shares};
 pub use stacks::{Level, Order};
-pub use task_interval::{StackMeanings, TaskInterval};
+pub use task_interval::{PYTHON_THREAD, StackMeanings, TaskInterval};
 pub use totals::{By, Total, Totals, method_name};
 pub use uncertainty::{Evidence, wilson};
 pub use wait_reason::WaitReason;

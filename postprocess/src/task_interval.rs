@@ -162,7 +162,7 @@ impl<N: FnMut(&str, i32, i32) -> bool> Segment<'_, N> {
                 waits = SampleKind::from(kinds.get(row)) == SampleKind::OffCpu;
             }
             if !threads.repeats(row) {
-                in_python = threads.get(row) == PYTHON;
+                in_python = threads.get(row) == PYTHON_THREAD;
             }
             let (Some(stage), Some(attempt), Some(task)) =
                 (stages.get(row), attempts.get(row), tasks.get(row))
@@ -209,7 +209,8 @@ impl<N: FnMut(&str, i32, i32) -> bool> Segment<'_, N> {
 }
 
 /// The writer's name for the thread of Python processes.
-const PYTHON: &str = "Python worker";
+/// The name of the thread that stands for a task's Python worker.
+pub const PYTHON_THREAD: &str = "Python worker";
 
 /// Methods that a task runs only because memory is scarce.
 fn is_for_memory(frame: &Frame) -> bool {

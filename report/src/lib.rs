@@ -150,6 +150,7 @@ impl<'a> Report<'a> {
                 queries,
                 families,
                 verdict: Verdict::default(),
+                advice: None,
                 notes: notes(&profile.processes),
                 compared: false,
                 contention: false,
@@ -175,6 +176,13 @@ impl<'a> Report<'a> {
         self.summary.contention = true;
         self.mark(&contention, |query| query.contention = true);
         self.contention = Some(contention);
+        self
+    }
+
+    /// Adds what to change.
+    #[must_use]
+    pub fn with_advice(mut self, advice: Suggestions) -> Self {
+        self.summary.advice = Some(advice);
         self
     }
 

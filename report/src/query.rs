@@ -26,7 +26,7 @@ pub(super) struct Share {
     /// The evidence for its part of the CPU time.
     evidence: Evidence,
     /// Waiting time by reason, ns.
-    waits: BTreeMap<WaitReason, u64>,
+    pub(super) waits: BTreeMap<WaitReason, u64>,
     pub(super) stages: BTreeSet<i32>,
 }
 

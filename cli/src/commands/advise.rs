@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::Result;
 use clap::Args;
 use unfuse_report::Report;
-use unfuse_report::advise::{Answer, Question, render};
+use unfuse_report::advise::{Answer, QUERIES, Question, render};
 
 use super::open;
 use crate::output::print;
@@ -26,7 +26,7 @@ pub struct Advise {
     #[arg(long, value_name = "ID")]
     app: Option<String>,
     /// Different queries to look at
-    #[arg(long, default_value_t = 20, value_name = "N")]
+    #[arg(long, default_value_t = QUERIES, value_name = "N")]
     queries: usize,
     /// Print JSON
     #[arg(long)]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use unfuse_postprocess::plain::Form;
-use unfuse_postprocess::{Level, Order, Profile, Selection, export, folded};
+use unfuse_postprocess::{Level, Order, Profile, Selection, Time, export, folded};
 
 use super::{Depth, Input};
 use crate::output::{write_plain_to, write_to};
@@ -45,6 +45,8 @@ enum Format {
     Firefox,
     /// JSON of unfuse for programs, see docs/export.schema.json
     Json,
+    /// CPU time and waits by operator as metrics, for Prometheus' node_exporter or a Pushgateway
+    Prometheus,
 }
 
 impl Format {
@@ -59,7 +61,10 @@ impl Export {
         if self.format.is_binary() && self.output.is_none() && io::stdout().is_terminal() {
             bail!("this format is binary: write it to a file with -o FILE");
         }
-        let (profile, selection) = self.input.open()?;
+        let (profile, selection) = match self.format {
+            Format::Prometheus => self.input.open_for(Time::Wall)?,
+            _ => self.input.open()?,
+        };
         let written = |out: &mut dyn Write| {
             let level = self.level.into();
             Ok(write(self.format, &profile, selection, level, out)?)
@@ -67,7 +72,7 @@ impl Export {
         let out = self.output.as_deref();
         match self.format {
             Format::Pprof | Format::Otlp => write_to(out, written)?,
-            Format::Folded => write_plain_to(out, Form::Text, written)?,
+            Format::Folded | Format::Prometheus => write_plain_to(out, Form::Text, written)?,
             Format::Speedscope | Format::Firefox | Format::Json => {
                 write_plain_to(out, Form::Json, written)?;
             }
@@ -93,5 +98,6 @@ fn write(
         Format::Otlp => export::otlp(profile, selection, level, out),
         Format::Firefox => export::firefox(profile, selection, level, out),
         Format::Json => export::json(profile, selection, level, out),
+        Format::Prometheus => export::prometheus(profile, selection, out),
     }
 }

@@ -63,7 +63,7 @@ impl Report {
             report = report.with_note(PART_OF_TIME.to_owned());
         }
         bar.set_length(report.summary().queries.len() as u64);
-        bar.set_message("analysing queries, contention and skew");
+        bar.set_message("analysing queries, contention, skew and advice");
         let found = report.analyses(self.app.as_deref(), &|| bar.inc(1));
         match found.contention {
             Ok(Some(contention)) => report = report.with_contention(contention),
@@ -74,6 +74,11 @@ impl Report {
             Ok(Some(skew)) => report = report.with_skew(skew),
             Ok(None) => {}
             Err(error) => report = report.with_note(missing("skew", &error.into())),
+        }
+        match found.advice {
+            Ok(Some(advice)) => report = report.with_advice(advice),
+            Ok(None) => {}
+            Err(error) => report = report.with_note(missing("advice", &error.into())),
         }
         bar.set_message("writing");
         let details = found.details?;

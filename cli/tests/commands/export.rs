@@ -21,7 +21,15 @@ fn text(arguments: &[&str]) -> String {
 
 #[test]
 fn the_same_directory_gives_the_same_bytes() {
-    for format in ["folded", "speedscope", "pprof", "otlp", "firefox", "json"] {
+    for format in [
+        "folded",
+        "speedscope",
+        "pprof",
+        "otlp",
+        "firefox",
+        "json",
+        "prometheus",
+    ] {
         let part = [format, "--stage", "7"];
         assert!(export(&part).stdout == export(&part).stdout, "{format}");
     }
@@ -58,6 +66,11 @@ fn firefox_has_operators_as_categories() {
 fn json_has_operators_and_stacks() {
     let file = text(&["json", "--stage", "18", "--level", "operator"]);
     insta::assert_snapshot!(pretty(&file));
+}
+
+#[test]
+fn prometheus_has_sums_by_operator() {
+    insta::assert_snapshot!(text(&["prometheus", "--stage", "7"]));
 }
 
 fn pretty(json: &str) -> String {

@@ -5,6 +5,7 @@ mod firefox;
 mod json;
 mod otlp;
 mod pprof;
+mod prometheus;
 mod speedscope;
 mod table;
 
@@ -12,6 +13,7 @@ pub use firefox::firefox;
 pub use json::json;
 pub use otlp::otlp;
 pub use pprof::pprof;
+pub use prometheus::prometheus;
 pub use speedscope::speedscope;
 
 use std::cmp::Reverse;

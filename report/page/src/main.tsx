@@ -2,6 +2,7 @@
 
 import { render } from "preact";
 import { useEffect } from "preact/hooks";
+import { AdviceView } from "./advice";
 import { ComparisonView } from "./compare";
 import { ContentionView, NoContention } from "./contentionAll";
 import { moment, plural, time } from "./format";
@@ -53,6 +54,8 @@ function Page({ source }: { source: DataSource }) {
           ) : (
             <NoSkew />
           )
+        ) : view === "advice" ? (
+          <AdviceView summary={summary} />
         ) : view === "query" ? (
           <Empty>
             This report has no such query. <a href="#/">All queries</a>
@@ -77,7 +80,7 @@ function titleOfPage(summary: Summary, route: Route): string {
   const app = summary.applications.map((app) => app.name || app.id).find(Boolean) ?? summary.profile;
   const [view, key] = route.path;
   const query = view === "query" ? summary.queries.find((query) => keyOf(query) === key) : undefined;
-  const place = query ? titleOf(query) : { contention: "Contention", skew: "Skew", compare: "Comparison" }[view ?? ""];
+  const place = query ? titleOf(query) : { contention: "Contention", skew: "Skew", advice: "Advice", compare: "Comparison" }[view ?? ""];
   return [place, `unfuse: ${app}`].filter(Boolean).join(" - ");
 }
 
@@ -88,6 +91,7 @@ function Header({ summary, view }: { summary: Summary; view: string }) {
     ["", "Queries", true],
     ["contention", "Contention", true],
     ["skew", "Skew", true],
+    ["advice", "Advice", true],
     ["compare", "Comparison", summary.compared],
   ];
   const current = views.some(([name]) => name === view) ? view : "";

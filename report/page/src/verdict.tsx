@@ -1,5 +1,6 @@
 // The answer on top of the first page: where the time went, what is unusual, what to look at next.
 
+import { FirstAdvice } from "./advice";
 import { percent, time, timeMs } from "./format";
 import type { Evidence, PartKind, Sentence, SentenceKind, Summary, Verdict, VerdictPart } from "./generated/model";
 import { keyOf, titleOf } from "./list";
@@ -55,6 +56,7 @@ export function VerdictView({ summary }: { summary: Summary }) {
             </section>
           );
         })}
+        <FirstAdvice summary={summary} />
       </div>
     </section>
   );

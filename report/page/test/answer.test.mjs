@@ -176,3 +176,15 @@ onPage("a note is on a page once, and rules that say the same are one", async (p
   const alike = rules.map((rule) => rule.replace(/^\S+( to \S+)? /, "").replace(/query \d+/g, "query"));
   assert.equal(new Set(alike).size, alike.length, `${alike}`);
 });
+
+onPage("suggestions below the verdict are in the view of all, with their evidence", async (page) => {
+  await page.goto(url("day.html", "#/advice"));
+  assert.equal(await page.locator("main h1").innerText(), "What would help");
+  const all = await texts(page, ".suggestions h2");
+  for (const parts of await texts(page, ".suggestions dl")) assert.match(parts, /Why[^]+What to do[^]+Risk/);
+  await page.goto(url("day.html"));
+  await page.waitForSelector("table.list");
+  const first = await texts(page, ".a-advice li");
+  assert.equal(first.length, Math.min(3, all.length));
+  first.forEach((text, at) => assert.ok(text.startsWith(all[at]), `${text}: ${all[at]}`));
+});

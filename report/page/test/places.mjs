@@ -17,6 +17,7 @@ export const places = (query, app = 0) => {
     "query-comparison": at("compare"),
     contention: "#/contention",
     skew: "#/skew",
+    advice: "#/advice",
     comparison: "#/compare",
     outside: `#/query/${app}-outside/plan`,
   };

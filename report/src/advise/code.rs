@@ -1,14 +1,17 @@
 //! Lines of generated code that do expensive work, and methods that the JVM does not compile.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use unfuse_format::{Frame, FrameKind};
-use unfuse_postprocess::{Operator, OperatorKind, generated_hash, line_work, method_name};
+use unfuse_postprocess::{Owner, PYTHON_THREAD, generated_hash, line_work, method_name};
 
 use super::facts::{Facts, Stack, node_name, sum};
 use super::found::Found;
 use crate::what_if::Saving;
 use unfuse_sizing::what_if::PartKind;
+
+/// A method that is interpreted for less time may only wait for the compilers, s.
+const LONG_INTERPRETED_S: f64 = 2.0;
 
 /// A line of generated code.
 #[derive(Default)]
@@ -39,98 +42,107 @@ pub(super) fn lines(facts: &Facts<'_>, words: &[String]) -> Vec<Found> {
         *ns = ns.saturating_add(stack.cost.cpu_ns);
         line.stacks.push(stack);
     }
-    let mut work: BTreeMap<&'static str, u64> = BTreeMap::new();
-    let mut own: Vec<Stack<'_>> = Vec::new();
+    let mut work: BTreeMap<&'static str, Vec<Stack<'_>>> = BTreeMap::new();
     for line in by_line.into_values() {
+        let whole: u64 = line.callees.values().sum();
         let callee = line.callees.iter().max_by_key(|(_, ns)| **ns);
-        let callee = callee.map_or("", |(name, _)| name);
-        let found = line_work(line.text, callee);
+        // As for the lines that `unfuse plan` shows: a method with less than half of them does not say what they do.
+        let callee = callee.filter(|(_, ns)| **ns > whole / 2);
+        let found = line_work(line.text, callee.map_or("", |(name, _)| name));
         if let Some(found) = found.filter(|found| words.iter().any(|word| word == found)) {
-            let ns = work.entry(found).or_default();
-            *ns = ns.saturating_add(line.callees.values().sum());
-            own.extend(line.stacks);
+            work.entry(found).or_default().extend(line.stacks);
         }
     }
-    let main = work.into_iter().max_by_key(|(_, ns)| *ns);
-    let node = facts.main_node(own.iter());
-    let Some(((detail, _), node)) = main.zip(node) else {
-        return Vec::new();
-    };
-    let (subject, detail) = (node_name(node), detail.to_owned());
-    let (stacks, seconds) = sum(own.into_iter());
-    vec![Found {
-        subject,
-        detail,
-        seconds,
-        saving: Saving {
-            stacks,
-            ..Saving::default()
-        },
-        ..Found::default()
-    }]
-}
-
-/// Methods of generated code that were only ever interpreted.
-pub(super) fn interpreted(facts: &Facts<'_>) -> Vec<Found> {
-    fn method(frame: &Frame) -> (&str, &str) {
-        (&frame.file, &frame.method)
-    }
-    // A method that was compiled at last was only new.
-    let all = facts.profile.stacks.values().flatten();
-    let compiled: HashSet<(&str, &str)> = all
-        .filter(|frame| frame.kind == FrameKind::Java && generated_hash(&frame.file).is_some())
-        .map(|frame| method(frame))
-        .collect();
-    let mut methods: BTreeMap<(&str, &str), Vec<Stack<'_>>> = BTreeMap::new();
-    for stack in facts.stacks() {
-        let Some(at) = generated(stack.frames) else {
-            continue;
-        };
-        let frame = &stack.frames[at];
-        if frame.kind == FrameKind::Interpreted && !compiled.contains(&method(frame)) {
-            let key = (frame.file.as_str(), frame.method.as_str());
-            methods.entry(key).or_default().push(stack);
-        }
-    }
-    let found = methods.into_iter().map(|((_, method), own)| {
-        let detail = facts.main_node(own.iter()).map(node_name);
+    let found = work.into_iter().filter_map(|(detail, own)| {
+        let subject = node_name(facts.main_node(own.iter())?);
         let (stacks, seconds) = sum(own.into_iter());
-        Found {
-            subject: format!("the method {method}"),
-            detail: detail.unwrap_or_default(),
+        Some(Found {
+            subject,
+            detail: detail.to_owned(),
             seconds,
             saving: Saving {
                 stacks,
                 ..Saving::default()
             },
             ..Found::default()
-        }
+        })
     });
     found.collect()
 }
 
-/// Operators that call plain Python functions.
-pub(super) fn python(facts: &Facts<'_>) -> Vec<Found> {
-    let nodes = facts.plan.nodes.iter().enumerate();
-    let plain = nodes.filter(|(_, node)| {
-        node.operator == "BatchEvalPython"
-            && Operator::from_name(&node.operator).kind == OperatorKind::Python
-    });
-    let found = plain.filter_map(|(at, node)| {
-        let (stacks, cpu_s) = facts.of_nodes(&[at]);
-        let waited_s = facts.waited_s(PartKind::Python, &[at]);
-        (cpu_s + waited_s > 0.0).then(|| Found {
-            subject: node_name(node),
-            seconds: cpu_s + waited_s,
+/// Methods of fused code that were only ever interpreted.
+pub(super) fn interpreted(facts: &Facts<'_>) -> Vec<Found> {
+    let mut methods: BTreeMap<(&str, &str), Vec<Stack<'_>>> = BTreeMap::new();
+    for stack in facts.stacks() {
+        let Some(at) = generated(stack.frames) else {
+            continue;
+        };
+        let frame = &stack.frames[at];
+        if frame.kind == FrameKind::Interpreted {
+            let key = (frame.file.as_str(), frame.method.as_str());
+            methods.entry(key).or_default().push(stack);
+        }
+    }
+    let found = methods.into_iter().filter_map(|((file, method), own)| {
+        let node = facts.main_node(own.iter())?;
+        let (name, is_fused) = (node_name(node), node.codegen_stage.is_some());
+        let (stacks, seconds) = sum(own.into_iter());
+        // The compilers take less time than this to compile a method that is called often.
+        let is_long = seconds >= LONG_INTERPRETED_S && is_fused;
+        (is_long && !was_compiled(facts, file, method)).then(|| Found {
+            subject: format!("the method {method} of {name}"),
+            seconds,
             saving: Saving {
                 stacks,
-                waits: vec![PartKind::Python],
                 ..Saving::default()
             },
             ..Found::default()
         })
     });
     found.collect()
+}
+
+/// Whether the profile has a sample in which a method was compiled.
+fn was_compiled(facts: &Facts<'_>, file: &str, method: &str) -> bool {
+    let mut frames = facts.profile.stacks.values().flatten();
+    frames
+        .any(|frame| frame.kind == FrameKind::Java && frame.method == method && frame.file == file)
+}
+
+/// Operators that call plain Python functions: all together, as they share the workers.
+pub(super) fn python(facts: &Facts<'_>) -> Vec<Found> {
+    let nodes = facts.plan.nodes.iter().enumerate();
+    let plain = nodes.filter(|(_, node)| node.operator == "BatchEvalPython");
+    let plain: Vec<usize> = plain.map(|(at, _)| at).collect();
+    // The JVM's part; while the worker computes, the task waits for it.
+    let own: Vec<Stack<'_>> = facts
+        .stacks()
+        .filter(|stack| stack.thread != PYTHON_THREAD)
+        .filter(|stack| {
+            matches!(stack.attribution.owner, Owner::Node(_, node) if plain.contains(&node))
+        })
+        .collect();
+    let waited = plain
+        .iter()
+        .map(|at| facts.waited_s(PartKind::Python, Some(*at)));
+    let waited_s: f64 = waited.sum();
+    let most = facts
+        .main_node(own.iter())
+        .or_else(|| facts.plan.nodes.get(*plain.first()?));
+    let Some(subject) = most.map(node_name) else {
+        return Vec::new();
+    };
+    let (stacks, cpu_s) = sum(own.into_iter());
+    vec![Found {
+        subject,
+        seconds: cpu_s + waited_s,
+        saving: Saving {
+            stacks,
+            waits: vec![PartKind::Python],
+            ..Saving::default()
+        },
+        ..Found::default()
+    }]
 }
 
 /// The position of the innermost frame of generated code.

@@ -1,10 +1,10 @@
 //! What rules look at: one query, its stacks with their owners, and its tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use unfuse_format::{Frame, StageAttempt, TaskRow};
-use unfuse_postprocess::{Attribution, Owner, Plan, PlanNode, Profile, WaitReason, generated_hash};
+use unfuse_postprocess::{Attribution, Owner, Plan, PlanNode, Profile, generated_hash};
 
 use crate::model::Cost;
 use crate::query::{self, Costs};
@@ -23,7 +23,7 @@ pub(super) struct Facts<'a> {
     /// Finished tasks of its stage attempts.
     pub(super) stages: BTreeMap<Attempt, &'a [TaskRow]>,
     /// Last values of its accumulators.
-    values: std::collections::HashMap<i64, i64>,
+    values: HashMap<i64, i64>,
     /// From launch to end of all its tasks, s.
     pub(super) task_s: f64,
     /// Task slots of the application.
@@ -34,6 +34,7 @@ pub(super) struct Facts<'a> {
 
 /// A stack of a stage with CPU samples.
 pub(super) struct Stack<'a> {
+    pub(super) thread: &'a str,
     pub(super) place: StackOfStage,
     /// Its frames, from root to leaf.
     pub(super) frames: &'a [Arc<Frame>],
@@ -47,7 +48,7 @@ impl<'a> Facts<'a> {
         let profile = report.profile;
         let plan = part.plan(profile)?;
         let attempts = query::attempts(profile, part);
-        let mut values = std::collections::HashMap::new();
+        let mut values = HashMap::new();
         let mut stages = BTreeMap::new();
         for (stage, attempt) in attempts {
             let id = StageAttempt::new(&part.app, stage, attempt);
@@ -78,6 +79,7 @@ impl<'a> Facts<'a> {
         stacks.filter_map(|(group, attribution, cost)| {
             let frames = self.profile.stacks.get(&group.stack);
             Some(Stack {
+                thread: &group.thread,
                 place: (group.stage?, group.attempt?, group.stack),
                 frames: frames.map_or(&[][..], Vec::as_slice),
                 attribution,
@@ -116,34 +118,35 @@ impl<'a> Facts<'a> {
         ids.find_map(|(id, _)| self.values.get(id).copied())
     }
 
-    /// How long its tasks waited for reasons of a kind, s. A wait that belongs to another operator than those given does not
-    /// count, if any are given.
-    pub(super) fn waited_s(&self, kind: PartKind, nodes: &[usize]) -> f64 {
-        let is_own = |owner: &Owner| match owner {
-            Owner::Node(_, node) => nodes.is_empty() || nodes.contains(node),
-            Owner::Heading(_) => nodes.is_empty(),
-        };
-        let waits = self.part.waits.iter().map(|at| &self.profile.waits[*at]);
-        let mut attributor = unfuse_postprocess::Attributor::new(self.profile);
-        let mut ns = 0u64;
-        for (group, weight) in waits.filter(|(group, _)| group.stage.is_some()) {
-            let reason: WaitReason = self.profile.waiting(group);
-            if WaitFacts::from_reason(reason).part == Some(kind)
-                && is_own(&attributor.attribute(group).owner)
-            {
-                ns = ns.saturating_add(weight.ns);
-            }
-        }
-        ns as f64 / 1e9
+    /// How long its tasks waited for reasons of a kind, s; with a node, only in this node.
+    pub(super) fn waited_s(&self, kind: PartKind, node: Option<usize>) -> f64 {
+        let nodes = self.costs.nodes.iter().enumerate();
+        let nodes = nodes.filter(|(at, _)| node.is_none_or(|node| node == *at));
+        let headings = self.costs.headings.iter();
+        let headings = headings.filter(|(name, _)| node.is_none() && name.starts_with("task: "));
+        let shares = nodes.map(|(_, share)| share);
+        let waits = shares
+            .chain(headings.map(|(_, share)| share))
+            .flat_map(|share| &share.waits);
+        let own = waits.filter(|(reason, _)| WaitFacts::from_reason(**reason).part == Some(kind));
+        own.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns)) as f64 / 1e9
     }
 
-    /// CPU time of operators in a stage attempt, s.
-    pub(super) fn operators_s(&self, (stage, attempt): Attempt) -> f64 {
-        let own = self.stacks().filter(|stack| {
-            (stack.place.0, stack.place.1) == (stage, attempt)
-                && matches!(stack.attribution.owner, Owner::Node(..))
+    /// How many tasks of other stages of the application ran beside those of a stage, on average.
+    pub(super) fn busy_beside(&self, (stage, attempt): Attempt, tasks: &[TaskRow]) -> f64 {
+        let from = tasks.iter().map(|task| task.launched_ms).min().unwrap_or(0);
+        let to = tasks.iter().map(|task| task.finished_ms).max().unwrap_or(0);
+        let own = StageAttempt::new(&self.part.app, stage, attempt);
+        let others = self.report.tasks.iter();
+        let others = others.filter(|(id, _)| id.app == self.part.app && **id != own);
+        let beside = others.flat_map(|(_, tasks)| tasks).map(|task| {
+            let both = task
+                .finished_ms
+                .min(to)
+                .saturating_sub(task.launched_ms.max(from));
+            both.max(0) as f64
         });
-        sum(own).1
+        beside.sum::<f64>() / to.saturating_sub(from).max(1) as f64
     }
 
     /// The text of a line of generated code.

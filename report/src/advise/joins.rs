@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use unfuse_postprocess::Operator;
 use unfuse_skew::{Cause, Finding, Verdict};
 
 use super::facts::{Facts, node_name, stage_name, task_s};
@@ -13,6 +14,10 @@ use crate::words;
 /// A side above this is too large to broadcast, bytes.
 const MOST_BROADCAST: i64 = 256 << 20;
 const MIB: i64 = 1 << 20;
+/// Spark splits partitions above this without settings, if they are five times the median, bytes.
+const SPLIT_BY_DEFAULT: i64 = 256 << 20;
+/// The largest limit that is suggested, MiB: Spark's own size of what a task should read.
+const MOST_LIMIT: i64 = 64;
 /// The join that this is about.
 const SORT_MERGE: &str = "SortMergeJoin";
 
@@ -36,11 +41,11 @@ pub(super) fn broadcast(facts: &Facts<'_>) -> Vec<Found> {
             let merged = [Some(at), small.sort, large.sort, Some(large.exchange)];
             let merged: Vec<usize> = merged.into_iter().flatten().collect();
             let (stacks, seconds) = facts.of_nodes(&merged);
-            // The next power of two, which is also above the size that Spark estimates.
-            let limit = (small.bytes.max(10 * MIB) as u64).next_power_of_two() / MIB as u64;
+            let bytes = small.bytes.max(0).unsigned_abs();
+            let limit = (bytes + 1).max(10 << 20).next_power_of_two() >> 20;
             Some(Found {
                 subject: node_name(node),
-                detail: words::bytes(small.bytes.max(0).unsigned_abs()),
+                detail: words::bytes(bytes),
                 value: limit.to_string(),
                 seconds,
                 saving: Saving {
@@ -57,12 +62,12 @@ pub(super) fn broadcast(facts: &Facts<'_>) -> Vec<Found> {
 /// all come out cannot.
 pub(super) fn broadcast_side(detail: &str, left: Side, right: Side) -> Option<(Side, Side)> {
     let has = |kind: &str| detail.contains(kind);
-    let (small, large) = if has("FullOuter") {
-        return None;
-    } else if has("RightOuter") {
+    let (small, large) = if has("RightOuter") {
         (left, right)
     } else if has("LeftOuter") || has("LeftSemi") || has("LeftAnti") || has("ExistenceJoin") {
         (right, left)
+    } else if !has("Inner") && !has("Cross") {
+        return None;
     } else if left.bytes <= right.bytes {
         (left, right)
     } else {
@@ -72,7 +77,7 @@ pub(super) fn broadcast_side(detail: &str, left: Side, right: Side) -> Option<(S
         .then_some((small, large))
 }
 
-/// From the join down to the shuffle, through nodes with one input.
+/// From the join down to the shuffle, through nodes that put out at most the rows that they get.
 fn side(facts: &Facts<'_>, mut at: usize) -> Option<Side> {
     let mut sort = None;
     loop {
@@ -84,8 +89,11 @@ fn side(facts: &Facts<'_>, mut at: usize) -> Option<Side> {
                 bytes: facts.metric(node, "data size")?,
             });
         }
-        if node.operator == "Sort" {
-            sort = sort.or(Some(at));
+        match node.operator.as_str() {
+            "Sort" => sort = sort.or(Some(at)),
+            "Filter" | "Project" => {}
+            name if Operator::from_name(name).passes => {}
+            _ => return None,
         }
         let mut children = facts.children(at);
         at = children.next()?;
@@ -96,7 +104,7 @@ fn side(facts: &Facts<'_>, mut at: usize) -> Option<Side> {
 }
 
 /// Stages whose slow tasks have more data, of a join.
-pub(super) fn skewed(facts: &Facts<'_>, findings: &[&Finding]) -> Vec<Found> {
+pub(super) fn skewed(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Found> {
     let skewed = findings.iter().filter(|finding| {
         matches!(finding.verdict, Verdict::Skewed(Cause::Data | Cause::Spill))
             && !finding.tasks.is_empty()
@@ -108,11 +116,15 @@ pub(super) fn skewed(facts: &Facts<'_>, findings: &[&Finding]) -> Vec<Found> {
                 .iter()
                 .rfind(|((stage, _), _)| *stage == finding.stage)?;
             is_join(facts, *attempt).then_some(())?;
+            // Of both sides together; Spark compares each side by itself.
             let mut read: Vec<i64> = tasks.iter().map(|task| task.shuffle_read_bytes).collect();
             read.sort_unstable();
             let (median, largest) = (read[read.len() / 2], *read.last()?);
-            // Spark compares with the size that is shuffled, as here.
-            let limit = ((largest / 4).max(MIB) / MIB).max(1);
+            if largest > SPLIT_BY_DEFAULT && largest / 5 > median {
+                // Something else than the limits keeps Spark from splitting it.
+                return None;
+            }
+            let limit = (largest / 8 / MIB).clamp(1, MOST_LIMIT);
             let mean = tasks.iter().map(task_s).sum::<f64>() / tasks.len() as f64;
             let more = tasks
                 .iter()

@@ -13,14 +13,17 @@ mod tasks;
 mod tests;
 mod text;
 
+use rayon::prelude::*;
 use serde::Serialize;
 use unfuse_format::{ApplicationRow, ExecutorRow, FormatError};
+use unfuse_postprocess::Period;
 use unfuse_sizing::what_if::Estimate;
-use unfuse_skew::Finding;
+use unfuse_skew::{Finding, Run, Stage};
 
-use crate::model::QuerySummary;
+use crate::model::{QuerySummary, Suggestion, Suggestions};
 use crate::text::list;
-use crate::what_if::{Saving, estimates};
+use crate::verdict::slots_at;
+use crate::what_if::{ONE_RUN, Saving, estimates};
 use crate::words::{self, percent, shell};
 use crate::{Part, Report, ReportError};
 use facts::Facts;
@@ -32,6 +35,9 @@ pub use text::render;
 
 /// A change that saves less than this share of a query's wall time is not worth a sentence.
 const LEAST_SAVED: f64 = 0.03;
+
+/// Most different queries that are looked at, if nothing else is asked for.
+pub const QUERIES: usize = 20;
 
 /// Which queries to look at.
 #[derive(Debug, Clone, Copy)]
@@ -98,6 +104,58 @@ struct Family<'a> {
     runs: usize,
     /// Wall time of all runs, ms.
     all_ms: i64,
+    /// The middle of this run, ms since the epoch.
+    middle_ms: i64,
+}
+
+/// The advice on the queries of a profile for the page, or on those of one application; none for a part of the time.
+///
+/// # Errors
+/// If the profile cannot be read.
+pub(crate) fn suggestions(
+    report: &Report<'_>,
+    app: Option<&str>,
+) -> Result<Option<Suggestions>, ReportError> {
+    if report.profile.period() != Period::ALL {
+        return Ok(None);
+    }
+    let question = Question {
+        query: None,
+        app,
+        queries: QUERIES,
+    };
+    let answer = match Answer::new(report, &question) {
+        Ok(answer) => answer,
+        // Such as a profile without SQL.
+        Err(ReportError::Refused(_)) => return Ok(None),
+        Err(other) => return Err(other),
+    };
+    let summary = &report.summary;
+    let place = |advice: &Advice| {
+        summary.queries.iter().position(|known| {
+            let app = summary.applications.get(known.app);
+            known.query == Some(advice.query) && app.is_some_and(|app| app.id == advice.app)
+        })
+    };
+    let suggestions = answer.advice.into_iter().filter_map(|advice| {
+        Some(Suggestion {
+            query: place(&advice)?,
+            runs: advice.runs,
+            title: advice.title,
+            why: advice.why,
+            action: advice.action,
+            risk: advice.risk,
+            command: advice.command,
+            measured_s: advice.measured_s,
+            saves_s: advice.estimate.saves_s,
+            saves_low_s: advice.estimate.saves_low_s.max(0.0),
+            saves_high_s: advice.estimate.saves_high_s,
+        })
+    });
+    Ok(Some(Suggestions {
+        all: suggestions.collect(),
+        notes: answer.notes,
+    }))
 }
 
 impl Answer {
@@ -120,46 +178,15 @@ impl Answer {
             ));
         }
         let mut advice = Vec::new();
-        for family in families.iter().take(looked_at) {
-            let slots = slots(report, family.app)?;
-            let Some(facts) = Facts::new(report, family.part, slots) else {
-                continue;
-            };
-            let is_own = |stage: &unfuse_skew::Stage| {
-                *stage.app == *family.app && stage.sql == Some(family.query)
-            };
-            let findings = crate::skew::judge(&run, is_own);
-            let findings: Vec<&Finding> = findings.iter().collect();
-            let found = found(&facts, &findings);
-            if found.is_empty() {
-                continue;
-            }
-            let savings: Vec<Saving> = found
-                .iter()
-                .map(|(rule, found)| Saving {
-                    shares: rule.saves,
-                    ..found.saving.clone()
-                })
-                .collect();
-            let (estimates, measured_s, note) =
-                match estimates(report, family.app, family.query, &savings) {
-                    Ok(known) => known,
-                    Err(ReportError::Refused(why)) => {
-                        notes.push(format!("query {}: {why}", family.query));
-                        continue;
-                    }
-                    Err(other) => return Err(other),
-                };
+        let of_each: Vec<_> = families
+            .par_iter()
+            .take(looked_at)
+            .map(|family| of_family(report, family, &run))
+            .collect();
+        for found in of_each {
+            let (own, note) = found?;
+            advice.extend(own);
             notes.extend(note.filter(|note| !notes.contains(note)));
-            let worth = |(_, estimate): &(_, Estimate)| {
-                estimate.saves_s >= LEAST_SAVED * measured_s.max(f64::MIN_POSITIVE)
-            };
-            let pieces = found.iter().zip(estimates).filter(worth);
-            advice.extend(pieces.map(|((rule, found), estimate)| {
-                let share = found.seconds / facts.task_s.max(f64::MIN_POSITIVE);
-                let about = (family, *rule, found, share.min(1.0));
-                Advice::new(report, about, measured_s, estimate)
-            }));
         }
         let all = |one: &Advice| one.estimate.saves_s * one.runs as f64;
         advice.sort_by(|a, b| all(b).total_cmp(&all(a)));
@@ -172,8 +199,8 @@ impl Answer {
     }
 }
 
-const NO_WAITS: &str = "the profile has no waits, so nothing is said about garbage collection and Python workers; perf_event \
-     records them with waits=on, which is the default";
+const NO_WAITS: &str = "the profile has no waits, so nothing is said about garbage collection, and too little about Python; \
+     perf_event records waits with waits=on, which is the default";
 
 impl Advice {
     fn new(
@@ -192,10 +219,16 @@ impl Advice {
         let stage = found
             .stage
             .map_or_else(String::new, |stage| stage.to_string());
+        // A number of a query is that of the application with the most CPU time, where nothing else is said.
+        let app = match report.summary.applications.len() {
+            0 | 1 => String::new(),
+            _ => format!(" --app {}", shell(family.app)),
+        };
         let command = rule
             .command
             .replace("{query}", &family.query.to_string())
             .replace("{stage}", &stage)
+            .replace("{app}", &app)
             .replace("DIR", &dir);
         Self {
             rule: rule.kind,
@@ -215,8 +248,62 @@ impl Advice {
     }
 }
 
+/// The advice on a query, and a note on how far it can be trusted.
+fn of_family(
+    report: &Report<'_>,
+    family: &Family<'_>,
+    run: &Run,
+) -> Result<(Vec<Advice>, Option<String>), ReportError> {
+    let slots = slots(report, family)?;
+    let Some(facts) = Facts::new(report, family.part, slots) else {
+        return Ok((Vec::new(), None));
+    };
+    let is_own = |stage: &Stage| *stage.app == *family.app && stage.sql == Some(family.query);
+    let findings = crate::skew::judge(run, is_own);
+    let found = found(&facts, &findings);
+    if found.is_empty() {
+        return Ok((Vec::new(), None));
+    }
+    let savings: Vec<Saving> = found
+        .iter()
+        .map(|(rule, found)| Saving {
+            shares: rule.saves,
+            ..found.saving.clone()
+        })
+        .collect();
+    let of_query = |note: String| format!("query {}: {note}", family.query);
+    let (estimates, measured_s, note) = match estimates(report, family.app, family.query, &savings)
+    {
+        Ok(known) => known,
+        Err(ReportError::Refused(why)) => return Ok((Vec::new(), Some(of_query(why)))),
+        Err(other) => return Err(other),
+    };
+    let worth = |(_, estimate): &(_, Estimate)| {
+        estimate.saves_s >= LEAST_SAVED * measured_s.max(f64::MIN_POSITIVE)
+    };
+    let pieces = found.iter().zip(estimates).filter(worth);
+    let advice: Vec<Advice> = pieces
+        .map(|((rule, found), estimate)| {
+            let share = found.seconds / facts.task_s.max(f64::MIN_POSITIVE);
+            let about = (family, *rule, found, share.min(1.0));
+            Advice::new(report, about, measured_s, estimate)
+        })
+        .collect();
+    let note = note.filter(|_| !advice.is_empty());
+    Ok((
+        advice,
+        note.map(|note| {
+            if note == ONE_RUN {
+                note
+            } else {
+                of_query(note)
+            }
+        }),
+    ))
+}
+
 /// The rules that apply to a query, with what they are about.
-fn found(facts: &Facts<'_>, findings: &[&Finding]) -> Vec<(&'static Rule, Found)> {
+fn found(facts: &Facts<'_>, findings: &[Finding]) -> Vec<(&'static Rule, Found)> {
     let mut all = Vec::new();
     for rule in RULES.iter() {
         let found = match rule.kind {
@@ -262,16 +349,18 @@ fn families<'a>(
         let query = &summary.queries[*at];
         query.error.is_none() && query.duration_ms.is_some() && query.query.is_some()
     };
-    let asked = |at: &usize| {
-        let query = &summary.queries[*at];
-        (question.query.is_none() || query.query == question.query)
-            && question
-                .app
-                .is_none_or(|wanted| app_of(query).is_some_and(|app| app.id == wanted))
+    let of_app = |at: &usize| {
+        let app = app_of(&summary.queries[*at]);
+        question
+            .app
+            .is_none_or(|wanted| app.is_some_and(|app| app.id == wanted))
     };
+    let asked =
+        |at: &usize| question.query.is_none() || summary.queries[*at].query == question.query;
     let mut families = Vec::new();
     for family in &summary.families {
         let mut runs: Vec<usize> = family.runs.iter().copied().filter(ended).collect();
+        runs.retain(of_app);
         let all = runs.len();
         let all_ms = runs
             .iter()
@@ -293,6 +382,10 @@ fn families<'a>(
             part: &report.parts[at],
             runs: if question.query.is_some() { 1 } else { all },
             all_ms,
+            middle_ms: one
+                .started_ms
+                .unwrap_or(0)
+                .saturating_add(one.duration_ms.unwrap_or(0) / 2),
         });
     }
     families.sort_by_key(|family| (std::cmp::Reverse(family.all_ms), family.query));
@@ -309,30 +402,14 @@ fn families<'a>(
     Ok(families)
 }
 
-/// The task slots of an application: those of all its executors that were there at once, at least 1.
-fn slots(report: &Report<'_>, app: &str) -> Result<usize, FormatError> {
-    let mut executors = std::collections::BTreeMap::new();
-    for row in report.profile.rows::<ExecutorRow>()? {
-        if row.app == app && row.removed_ms.is_none() {
-            executors.insert(row.executor, row.cores);
-        }
-    }
-    let mut task_cpus = 1;
-    for row in report.profile.rows::<ApplicationRow>()? {
-        let cpus = row
-            .settings
-            .iter()
-            .find(|set| set.name == "spark.task.cpus");
-        if let Some(cpus) = cpus
-            .filter(|_| row.app == app)
-            .and_then(|set| set.value.trim().parse::<u32>().ok())
-        {
-            task_cpus = cpus.max(1);
-        }
-    }
-    let slots: u64 = executors
-        .values()
-        .map(|cores| u64::from(cores / task_cpus))
-        .sum();
-    Ok(usize::try_from(slots).unwrap_or(usize::MAX).max(1))
+/// The task slots of an application while a query ran, at least 1.
+fn slots(report: &Report<'_>, family: &Family<'_>) -> Result<usize, FormatError> {
+    let executors = report.profile.rows::<ExecutorRow>()?;
+    let applications = report.profile.rows::<ApplicationRow>()?;
+    let slots = slots_at(
+        executors.iter().filter(|row| row.app == family.app),
+        applications.iter().filter(|row| row.app == family.app),
+        family.middle_ms,
+    );
+    Ok(slots.map_or(1, |slots| (slots as usize).max(1)))
 }

@@ -2,14 +2,15 @@
 
 use std::collections::HashMap;
 
-use unfuse_format::counted;
+use unfuse_format::{TaskRow, counted};
 use unfuse_postprocess::median;
 use unfuse_sizing::what_if::PartKind;
 
 use super::facts::{Facts, stage_name, task_s};
 use super::found::Found;
-use crate::stages::Attempt;
+use crate::stages::{Attempt, delay_ms};
 use crate::what_if::Saving;
+use crate::words::count;
 
 /// Tasks are tiny if half of them take less, s.
 const TINY_S: f64 = 0.1;
@@ -26,71 +27,123 @@ pub(super) fn tiny(facts: &Facts<'_>) -> Vec<Found> {
         let middle = median(&mut seconds);
         let is_tiny = reads && middle < TINY_S && tasks.len() >= MANY * facts.slots;
         is_tiny.then(|| {
-            let whole: f64 = seconds.iter().sum();
-            let work = facts.operators_s(*attempt).min(whole);
+            let beside: f64 = tasks.iter().map(beside_s).sum();
+            let work = seconds.iter().sum::<f64>() - beside;
             let enough = ((work / ENOUGH_S).ceil() as usize).max(facts.slots);
             let fewer = 1.0 - (enough as f64 / tasks.len() as f64).min(1.0);
-            let share = (whole - work) / whole.max(f64::MIN_POSITIVE) * fewer;
-            let more = tasks.iter().map(|task| (task.task, task_s(task) * share));
-            let more: HashMap<i64, f64> = more.collect();
-            (*attempt, tasks.len(), middle, enough, more)
+            let more = tasks
+                .iter()
+                .map(|task| (task.task, beside_s(task) * fewer))
+                .collect();
+            TinyTasks {
+                attempt: *attempt,
+                tasks: tasks.len(),
+                middle,
+                enough,
+                more,
+            }
         })
     });
     // One setting is for all stages of a query, and their sum is what it saves.
-    let all: Vec<_> = stages.collect();
-    let Some((attempt, tasks, middle, enough, _)) = all
+    let all: Vec<TinyTasks> = stages.collect();
+    let Some(most) = all
         .iter()
-        .max_by(|a, b| a.4.values().sum::<f64>().total_cmp(&b.4.values().sum()))
+        .max_by(|a, b| a.seconds().total_cmp(&b.seconds()))
     else {
         return Vec::new();
     };
     let also = match all.len() {
         1 => String::new(),
-        several => format!(", and {} more like it", counted(several - 1, "stage")),
+        several => format!(" and {} like it", counted(several - 1, "more stage")),
     };
-    let most = all.iter().map(|stage| stage.3).max().unwrap_or(*enough);
     let found = Found {
-        subject: format!("{}{also}", stage_name(*attempt)),
+        subject: format!("{}{also}", stage_name(most.attempt)),
         detail: format!(
-            "its {} take {:.0} ms each",
-            counted(*tasks, "task"),
-            middle * 1e3
+            "half of its {} take less than {:.0} ms",
+            count(most.tasks, "task"),
+            (most.middle * 1e3).max(1.0)
         ),
-        value: most.to_string(),
-        stage: Some(attempt.0),
-        seconds: all.iter().flat_map(|stage| stage.4.values()).sum(),
+        value: all
+            .iter()
+            .map(|one| one.enough)
+            .fold(0, usize::max)
+            .to_string(),
+        stage: Some(most.attempt.0),
+        seconds: all.iter().map(TinyTasks::seconds).sum(),
         saving: Saving {
-            tasks: all.iter().flat_map(|stage| stage.4.clone()).collect(),
+            tasks: all.iter().flat_map(|one| one.more.clone()).collect(),
             ..Saving::default()
         },
     };
     vec![found]
 }
 
-/// Stages with fewer tasks than slots.
+/// A stage with many tiny tasks.
+struct TinyTasks {
+    attempt: Attempt,
+    tasks: usize,
+    /// Median time of a task, s.
+    middle: f64,
+    /// A better number of tasks.
+    enough: usize,
+    /// Seconds of each task that fewer tasks would not take.
+    more: HashMap<i64, f64>,
+}
+
+impl TinyTasks {
+    fn seconds(&self) -> f64 {
+        self.more.values().sum()
+    }
+}
+
+/// What a task takes beside its work, s: until it runs, and until the driver has its result.
+fn beside_s(task: &TaskRow) -> f64 {
+    let ms = delay_ms(task)
+        .saturating_add(task.deserialize_ms.max(0))
+        .saturating_add(task.result_serialize_ms.max(0));
+    (ms as f64 / 1e3).min(task_s(task))
+}
+
+/// Stages with fewer tasks than slots, which had nothing else to do.
 pub(super) fn few(facts: &Facts<'_>) -> Vec<Found> {
-    let stages = facts.stages.iter().filter(|(attempt, tasks)| {
+    let takes_first_rows = |operator: &str| operator == "CollectLimit" || operator == "GlobalLimit";
+    if facts
+        .plan
+        .nodes
+        .iter()
+        .any(|node| takes_first_rows(&node.operator))
+    {
+        // A program that shows some rows reads few partitions on purpose.
+        return Vec::new();
+    }
+    let found = facts.stages.iter().filter_map(|(attempt, tasks)| {
         let reads = tasks.iter().any(|task| task.shuffle_read_bytes > 0);
-        tasks.len() < facts.slots && !(reads && is_single_by_need(facts, **attempt))
-    });
-    let found = stages.map(|(attempt, tasks)| {
-        let idle = 1.0 - tasks.len() as f64 / facts.slots as f64;
-        let spread = tasks.iter().map(|task| (task.task, task_s(task) * idle));
-        Found {
-            subject: stage_name(*attempt),
-            detail: format!(
-                "it has {} on {}",
-                counted(tasks.len(), "task"),
-                counted(facts.slots, "slot")
-            ),
-            value: facts.slots.to_string(),
-            stage: Some(attempt.0),
-            seconds: tasks.iter().map(task_s).sum(),
-            saving: Saving {
-                tasks: spread.collect(),
-                ..Saving::default()
-            },
+        if reads && tasks.len() == 1 && is_single_by_need(facts, *attempt) {
+            return None;
         }
+        let whole: f64 = tasks.iter().map(task_s).sum();
+        let worth = (whole / ENOUGH_S) as usize;
+        let free = (facts.slots as f64 - facts.busy_beside(*attempt, tasks)).floor() as usize;
+        let better = worth.min(free);
+        (tasks.len() < better).then(|| {
+            let idle = 1.0 - tasks.len() as f64 / better as f64;
+            let spread = tasks.iter().map(|task| (task.task, task_s(task) * idle));
+            Found {
+                subject: stage_name(*attempt),
+                detail: format!(
+                    "it has {} on {}",
+                    count(tasks.len(), "task"),
+                    count(facts.slots, "slot")
+                ),
+                value: better.to_string(),
+                stage: Some(attempt.0),
+                seconds: whole,
+                saving: Saving {
+                    tasks: spread.collect(),
+                    ..Saving::default()
+                },
+            }
+        })
     });
     found.collect()
 }
@@ -108,9 +161,16 @@ fn is_single_by_need(facts: &Facts<'_>, attempt: Attempt) -> bool {
 
 /// Waits for garbage collection.
 pub(super) fn heap(facts: &Facts<'_>) -> Vec<Found> {
-    let seconds = facts.waited_s(PartKind::Gc, &[]);
+    let seconds = facts.waited_s(PartKind::Gc, None);
+    let mut tasks = facts.stages.values().flat_map(|tasks| tasks.iter());
+    let is_local = tasks.any(|task| task.executor == "driver");
     vec![Found {
-        subject: "the executors".to_owned(),
+        subject: if is_local {
+            "the driver"
+        } else {
+            "the executors"
+        }
+        .to_owned(),
         seconds,
         saving: Saving {
             waits: vec![PartKind::Gc],

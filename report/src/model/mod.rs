@@ -54,6 +54,8 @@ pub struct Summary {
     pub families: Vec<Family>,
     /// Where the time went, what is unusual, and what to do next.
     pub verdict: Verdict,
+    /// What to change, the change that saves most first; none if only a part of the time was asked for.
+    pub advice: Option<Suggestions>,
     /// Notes on missing data.
     pub notes: Vec<String>,
     /// Whether there is a comparison.
@@ -62,6 +64,42 @@ pub struct Summary {
     pub contention: bool,
     /// Whether skew was analysed.
     pub skew: bool,
+}
+
+/// What to change, as `unfuse advise` suggests it.
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+pub struct Suggestions {
+    /// The change that saves most first.
+    pub all: Vec<Suggestion>,
+    /// What the answer does not know.
+    pub notes: Vec<String>,
+}
+
+/// A change that would make a query faster, as `unfuse advise` suggests it.
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+pub struct Suggestion {
+    /// Position in the list of queries.
+    pub query: usize,
+    /// Number of runs of the query, of which this is the median.
+    pub runs: usize,
+    /// What to change.
+    pub title: String,
+    /// The evidence.
+    pub why: String,
+    /// The setting, hint or rewrite.
+    pub action: String,
+    /// What can go wrong.
+    pub risk: String,
+    /// The command that shows the evidence.
+    pub command: String,
+    /// Measured time of this run, s.
+    pub measured_s: f64,
+    /// What the change saves of it, s.
+    pub saves_s: f64,
+    /// Lower end of its range.
+    pub saves_low_s: f64,
+    /// Upper end.
+    pub saves_high_s: f64,
 }
 
 /// A Spark application, or JVMs without Spark.

@@ -31,7 +31,8 @@ const MOST_ERROR: f64 = 0.1;
 /// Number of operators that are tried without a question.
 const OPERATORS: usize = 3;
 /// The note on an answer that does not know it.
-const ONE_RUN: &str = "ranges are by this run alone: they do not hold what differs from run to run";
+pub(crate) const ONE_RUN: &str =
+    "ranges are by this run alone: they do not hold what differs from run to run";
 /// How many times as fast these become, and Python.
 const TIMES: f64 = 2.0;
 

@@ -161,7 +161,8 @@ impl<'a> Source<'a> {
         let sampled = self.sampled(&mut work)?;
         let shares = self.is_partly_sampled.then(|| self.shares(&sampled));
         let wait = |kind| WAITS.iter().position(|known| *known == kind);
-        for stage in &mut application.stages {
+        let own = application.stages.iter_mut();
+        for stage in own.filter(|stage| self.needed.contains(&(stage.stage, stage.attempt))) {
             let key = (stage.stage, stage.attempt);
             let share = shares.as_ref().and_then(|shares| shares.get(&key));
             for (task, row) in stage.tasks.iter_mut().zip(self.tasks(key)) {

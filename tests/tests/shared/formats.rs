@@ -116,6 +116,30 @@ fn speedscope_opens_its_format() {
 }
 
 #[test]
+fn prometheus_reads_each_operator() {
+    let (_dir, file) = export("prometheus", &[]);
+    let sums = json(
+        Consumers::get()
+            .python()
+            .arg(root().join("tests/consumers/prometheus.py"))
+            .arg(&file),
+    );
+    // By name, those of all queries together.
+    let mut expected: BTreeMap<String, f64> = BTreeMap::new();
+    for row in top(&fixture(), &[]) {
+        let operator = row["operator"].as_str().expect("a name").to_owned();
+        *expected.entry(operator).or_default() += row["cpu_seconds"].as_f64().expect("a number");
+    }
+    expected.retain(|_, seconds| *seconds > 0.0);
+    assert!(expected.len() > 5, "{expected:?}");
+    for (operator, seconds) in expected {
+        let found = sums["unfuse_cpu_seconds"][&operator].as_f64();
+        let found = found.unwrap_or_else(|| panic!("no {operator} in {sums:#}"));
+        assert!((found - seconds).abs() < 1e-6, "{operator}: {found}");
+    }
+}
+
+#[test]
 fn opentelemetry_decodes_each_operator() {
     let (_dir, file) = export("otlp", &["--level", "operator"]);
     let profiles = json(
