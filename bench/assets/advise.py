@@ -23,9 +23,10 @@ def hashed(column, times):
     return column
 
 
-def broadcast(_):
+def broadcast(rewritten):
+    hint = "/*+ BROADCAST(orders) */" if rewritten else ""
     return spark.sql(
-        """SELECT o_orderpriority, count(*), sum(l_extendedprice) FROM lineitem JOIN orders ON l_orderkey = o_orderkey
+        f"""SELECT {hint} o_orderpriority, count(*), sum(l_extendedprice) FROM lineitem JOIN orders ON l_orderkey = o_orderkey
            WHERE o_orderdate < DATE '1992-04-01' GROUP BY o_orderpriority"""
     )
 
@@ -62,12 +63,10 @@ def few_tasks(rewritten):
 
 
 def heap(_):
-    """A third of the heap is cached rows, which collections copy, while a query makes many objects."""
-    global cached
-    if cached is None:
-        cached = spark.range(1_500_000).selectExpr("id", "cast(id as string) a", "cast(id * 7 as string) b")._jdf.toJavaRDD().cache()
-        cached.count()
-    return spark.sql("SELECT l_suppkey, size(collect_list(array(l_partkey, l_orderkey))) FROM lineitem WHERE l_orderkey % 3 = 0 GROUP BY 1")
+    """Half of the heap is taken, while a query makes many objects."""
+    global held
+    held = held or spark.sparkContext._jvm.java.nio.ByteBuffer.allocate(360 << 20)
+    return spark.sql("SELECT l_suppkey, size(collect_list(array(l_partkey, l_orderkey))) FROM lineitem WHERE l_orderkey % 2 = 0 GROUP BY 1")
 
 
 def python_rows(rewritten):
@@ -86,7 +85,7 @@ def skewed_join(_):
     return large.hint("merge").join(other, "k").selectExpr(f"{hashed('concat(text, v)', 6)} h")
 
 
-cached = None
+held = None
 query = globals()[rule.replace("-", "_")]
 seconds = []
 for _ in range(rounds):

@@ -42,8 +42,8 @@ export function AdviceView({ summary }: { summary: Summary }) {
       ) : (
         <>
           <p class="lead">
-            {plural(advice.length, "suggestion")}, what saves most first. The savings are predictions from one run, and do
-            not add up.
+            {plural(advice.length, "suggestion")}, what saves most first. The savings are predictions from one run, and
+            do not add up.
           </p>
           <ol class="suggestions">
             {advice.map((one) => (

@@ -80,7 +80,9 @@ function titleOfPage(summary: Summary, route: Route): string {
   const app = summary.applications.map((app) => app.name || app.id).find(Boolean) ?? summary.profile;
   const [view, key] = route.path;
   const query = view === "query" ? summary.queries.find((query) => keyOf(query) === key) : undefined;
-  const place = query ? titleOf(query) : { contention: "Contention", skew: "Skew", advice: "Advice", compare: "Comparison" }[view ?? ""];
+  const place = query
+    ? titleOf(query)
+    : { contention: "Contention", skew: "Skew", advice: "Advice", compare: "Comparison" }[view ?? ""];
   return [place, `unfuse: ${app}`].filter(Boolean).join(" - ");
 }
 

@@ -1,9 +1,10 @@
-//! Lines of generated code that do expensive work, and methods that the JVM does not compile.
+//! Expensive methods that generated code calls, methods that the JVM does not compile, and Python.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use unfuse_format::{Frame, FrameKind};
-use unfuse_postprocess::{Owner, PYTHON_THREAD, generated_hash, line_work, method_name};
+use unfuse_postprocess::{Owner, PYTHON_THREAD, generated_hash};
 
 use super::facts::{Facts, Stack, node_name, sum};
 use super::found::Found;
@@ -13,61 +14,31 @@ use unfuse_sizing::what_if::PartKind;
 /// A method that is interpreted for less time may only wait for the compilers, s.
 const LONG_INTERPRETED_S: f64 = 2.0;
 
-/// A line of generated code.
-#[derive(Default)]
-struct Line<'a> {
-    text: &'a str,
-    /// CPU time by the innermost method, ns.
-    callees: BTreeMap<String, u64>,
-    stacks: Vec<Stack<'a>>,
-}
-
-/// Lines whose work is one of those in `words`: all of them together, by the operator with most of them.
-pub(super) fn lines(facts: &Facts<'_>, words: &[String]) -> Vec<Found> {
-    // A line's work is that of the method with most of its time, so lines are summed first.
-    let mut by_line: BTreeMap<(&str, u32), Line<'_>> = BTreeMap::new();
-    for stack in facts.stacks() {
-        let Some(at) = generated(stack.frames) else {
-            continue;
-        };
-        let frame = &stack.frames[at];
-        let line = by_line.entry((&frame.file, frame.line)).or_default();
-        line.text = facts.line(frame);
-        let callees = &stack.frames[at + 1..];
-        let callee = callees.iter().rfind(|frame| !frame.class.is_empty());
-        let ns = line
-            .callees
-            .entry(callee.map_or_else(String::new, |frame| method_name(frame)))
-            .or_default();
-        *ns = ns.saturating_add(stack.cost.cpu_ns);
-        line.stacks.push(stack);
-    }
-    let mut work: BTreeMap<&'static str, Vec<Stack<'_>>> = BTreeMap::new();
-    for line in by_line.into_values() {
-        let whole: u64 = line.callees.values().sum();
-        let callee = line.callees.iter().max_by_key(|(_, ns)| **ns);
-        // As for the lines that `unfuse plan` shows: a method with less than half of them does not say what they do.
-        let callee = callee.filter(|(_, ns)| **ns > whole / 2);
-        let found = line_work(line.text, callee.map_or("", |(name, _)| name));
-        if let Some(found) = found.filter(|found| words.iter().any(|word| word == found)) {
-            work.entry(found).or_default().extend(line.stacks);
-        }
-    }
-    let found = work.into_iter().filter_map(|(detail, own)| {
-        let subject = node_name(facts.main_node(own.iter())?);
-        let (stacks, seconds) = sum(own.into_iter());
-        Some(Found {
-            subject,
-            detail: detail.to_owned(),
-            seconds,
-            saving: Saving {
-                stacks,
-                ..Saving::default()
-            },
-            ..Found::default()
-        })
+/// Code that generated code calls, by how the names of its methods begin: all of it, by the operator with most of it.
+pub(super) fn calls(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
+    let is_named = |frame: &Arc<Frame>| {
+        let method = || frame.class.bytes().chain(*b".").chain(frame.method.bytes());
+        let mut names = names.iter();
+        names.any(|name| method().take(name.len()).eq(name.bytes()))
+    };
+    let own = facts.stacks().filter(|stack| {
+        let from = generated(stack.frames);
+        from.is_some_and(|at| stack.frames[at + 1..].iter().any(is_named))
     });
-    found.collect()
+    let own: Vec<Stack<'_>> = own.collect();
+    let Some(subject) = facts.main_node(own.iter()).map(node_name) else {
+        return Vec::new();
+    };
+    let (stacks, seconds) = sum(own.into_iter());
+    vec![Found {
+        subject,
+        seconds,
+        saving: Saving {
+            stacks,
+            ..Saving::default()
+        },
+        ..Found::default()
+    }]
 }
 
 /// Methods of fused code that were only ever interpreted.
@@ -146,7 +117,7 @@ pub(super) fn python(facts: &Facts<'_>) -> Vec<Found> {
 }
 
 /// The position of the innermost frame of generated code.
-fn generated(frames: &[std::sync::Arc<Frame>]) -> Option<usize> {
+fn generated(frames: &[Arc<Frame>]) -> Option<usize> {
     frames
         .iter()
         .rposition(|frame| generated_hash(&frame.file).is_some())

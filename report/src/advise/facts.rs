@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use unfuse_format::{Frame, StageAttempt, TaskRow};
-use unfuse_postprocess::{Attribution, Owner, Plan, PlanNode, Profile, generated_hash};
+use unfuse_postprocess::{Attribution, Owner, Plan, PlanNode, Profile};
 
 use crate::model::Cost;
 use crate::query::{self, Costs};
@@ -147,12 +147,6 @@ impl<'a> Facts<'a> {
             both.max(0) as f64
         });
         beside.sum::<f64>() / to.saturating_sub(from).max(1) as f64
-    }
-
-    /// The text of a line of generated code.
-    pub(super) fn line(&self, frame: &Frame) -> &str {
-        let hash = generated_hash(&frame.file);
-        hash.map_or("", |hash| self.report.line_texts().text(hash, frame.line))
     }
 
     /// The nodes of the plan with samples in a stage, by their positions.

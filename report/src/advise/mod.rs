@@ -1,6 +1,6 @@
 //! What to change so that queries take less time: the answer of `unfuse advise` as data ([`Answer`]) and as text ([`render`]).
 //!
-//! Each rule finds something in a query ([`found`]), with the time of the tasks that it is about. The replay of
+//! Each rule finds something in a query, with the time of the tasks that it is about. The replay of
 //! [`crate::what_if`] says how much of the query's wall time a change saves that takes a share of this time out.
 
 mod code;
@@ -308,7 +308,7 @@ fn found(facts: &Facts<'_>, findings: &[Finding]) -> Vec<(&'static Rule, Found)>
     for rule in RULES.iter() {
         let found = match rule.kind {
             RuleName::Broadcast => joins::broadcast(facts),
-            RuleName::Decimals | RuleName::RegularExpressions => code::lines(facts, &rule.lines),
+            RuleName::Decimals | RuleName::RegularExpressions => code::calls(facts, &rule.calls),
             RuleName::InterpretedCode => code::interpreted(facts),
             RuleName::TinyTasks => tasks::tiny(facts),
             RuleName::FewTasks => tasks::few(facts),

@@ -37,7 +37,7 @@ pub(super) struct Rule {
     pub(super) at_least: f64,
     pub(super) saves: [f64; 3],
     #[serde(default)]
-    pub(super) lines: Vec<String>,
+    pub(super) calls: Vec<String>,
     pub(super) title: String,
     pub(super) why: String,
     pub(super) action: String,

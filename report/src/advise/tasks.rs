@@ -8,7 +8,7 @@ use unfuse_sizing::what_if::PartKind;
 
 use super::facts::{Facts, stage_name, task_s};
 use super::found::Found;
-use crate::stages::{Attempt, delay_ms};
+use crate::stages::Attempt;
 use crate::what_if::Saving;
 use crate::words::count;
 
@@ -16,6 +16,8 @@ use crate::words::count;
 const TINY_S: f64 = 0.1;
 /// There are many if there are so many for each slot.
 const MANY: usize = 4;
+/// What counts as work for a record that a tiny task reads, s: much for most operators.
+const RECORD_S: f64 = 5e-6;
 /// What a task should at least do, s.
 const ENOUGH_S: f64 = 0.5;
 
@@ -96,12 +98,10 @@ impl TinyTasks {
     }
 }
 
-/// What a task takes beside its work, s: until it runs, and until the driver has its result.
+/// What a task takes beside the work on its records, s.
 fn beside_s(task: &TaskRow) -> f64 {
-    let ms = delay_ms(task)
-        .saturating_add(task.deserialize_ms.max(0))
-        .saturating_add(task.result_serialize_ms.max(0));
-    (ms as f64 / 1e3).min(task_s(task))
+    let work = task.shuffle_read_records.max(0) as f64 * RECORD_S;
+    (task_s(task) - work).max(0.0)
 }
 
 /// Stages with fewer tasks than slots, which had nothing else to do.

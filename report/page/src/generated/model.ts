@@ -1185,6 +1185,68 @@ shuffle_write_bytes: number,
 spilled_bytes: number, };
 
 /**
+ * A change that would make a query faster, as `unfuse advise` suggests it.
+ */
+export type Suggestion = { 
+/**
+ * Position in the list of queries.
+ */
+query: number, 
+/**
+ * Number of runs of the query, of which this is the median.
+ */
+runs: number, 
+/**
+ * What to change.
+ */
+title: string, 
+/**
+ * The evidence.
+ */
+why: string, 
+/**
+ * The setting, hint or rewrite.
+ */
+action: string, 
+/**
+ * What can go wrong.
+ */
+risk: string, 
+/**
+ * The command that shows the evidence.
+ */
+command: string, 
+/**
+ * Measured time of this run, s.
+ */
+measured_s: number, 
+/**
+ * What the change saves of it, s.
+ */
+saves_s: number, 
+/**
+ * Lower end of its range.
+ */
+saves_low_s: number, 
+/**
+ * Upper end.
+ */
+saves_high_s: number, };
+
+/**
+ * What to change, as `unfuse advise` suggests it.
+ */
+export type Suggestions = { 
+/**
+ * The change that saves most first.
+ */
+all: Array<Suggestion>, 
+/**
+ * What the answer does not know.
+ */
+notes: Array<string>, };
+
+/**
  * The first block of the page: everything except details.
  */
 export type Summary = { 
@@ -1216,6 +1278,10 @@ families: Array<Family>,
  * Where the time went, what is unusual, and what to do next.
  */
 verdict: Verdict, 
+/**
+ * What to change, the change that saves most first; none if only a part of the time was asked for.
+ */
+advice: Suggestions | null, 
 /**
  * Notes on missing data.
  */
