@@ -62,13 +62,6 @@ def few_tasks(rewritten):
     return lines.selectExpr("l_orderkey", f"{hashed('l_comment', 3)} h")
 
 
-def heap(_):
-    """Half of the heap is taken, while a query makes many objects."""
-    global held
-    held = held or spark.sparkContext._jvm.java.nio.ByteBuffer.allocate(360 << 20)
-    return spark.sql("SELECT l_suppkey, size(collect_list(array(l_partkey, l_orderkey))) FROM lineitem WHERE l_orderkey % 2 = 0 GROUP BY 1")
-
-
 def python_rows(rewritten):
     numbers = spark.range(0, 3_000_000, 1, 4)
     if rewritten:
@@ -85,7 +78,6 @@ def skewed_join(_):
     return large.hint("merge").join(other, "k").selectExpr(f"{hashed('concat(text, v)', 6)} h")
 
 
-held = None
 query = globals()[rule.replace("-", "_")]
 seconds = []
 for _ in range(rounds):

@@ -93,9 +93,7 @@ pub(super) fn python(facts: &Facts<'_>) -> Vec<Found> {
             matches!(stack.attribution.owner, Owner::Node(_, node) if plain.contains(&node))
         })
         .collect();
-    let waited = plain
-        .iter()
-        .map(|at| facts.waited_s(PartKind::Python, Some(*at)));
+    let waited = plain.iter().map(|at| facts.waited_s(PartKind::Python, *at));
     let waited_s: f64 = waited.sum();
     let most = facts
         .main_node(own.iter())

@@ -118,16 +118,10 @@ impl<'a> Facts<'a> {
         ids.find_map(|(id, _)| self.values.get(id).copied())
     }
 
-    /// How long its tasks waited for reasons of a kind, s; with a node, only in this node.
-    pub(super) fn waited_s(&self, kind: PartKind, node: Option<usize>) -> f64 {
-        let nodes = self.costs.nodes.iter().enumerate();
-        let nodes = nodes.filter(|(at, _)| node.is_none_or(|node| node == *at));
-        let headings = self.costs.headings.iter();
-        let headings = headings.filter(|(name, _)| node.is_none() && name.starts_with("task: "));
-        let shares = nodes.map(|(_, share)| share);
-        let waits = shares
-            .chain(headings.map(|(_, share)| share))
-            .flat_map(|share| &share.waits);
+    /// How long its tasks waited in a node for reasons of a kind, s.
+    pub(super) fn waited_s(&self, kind: PartKind, node: usize) -> f64 {
+        let waits = self.costs.nodes.get(node).map(|share| &share.waits);
+        let waits = waits.into_iter().flatten();
         let own = waits.filter(|(reason, _)| WaitFacts::from_reason(**reason).part == Some(kind));
         own.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns)) as f64 / 1e9
     }

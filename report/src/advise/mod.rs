@@ -199,8 +199,8 @@ impl Answer {
     }
 }
 
-const NO_WAITS: &str = "the profile has no waits, so nothing is said about garbage collection, and too little about Python; \
-     perf_event records waits with waits=on, which is the default";
+const NO_WAITS: &str = "the profile has no waits, so too little is said about Python; perf_event records waits with \
+     waits=on, which is the default";
 
 impl Advice {
     fn new(
@@ -312,7 +312,6 @@ fn found(facts: &Facts<'_>, findings: &[Finding]) -> Vec<(&'static Rule, Found)>
             RuleName::InterpretedCode => code::interpreted(facts),
             RuleName::TinyTasks => tasks::tiny(facts),
             RuleName::FewTasks => tasks::few(facts),
-            RuleName::Heap => tasks::heap(facts),
             RuleName::PythonRows => code::python(facts),
             RuleName::SkewedJoin => joins::skewed(facts, findings),
         };

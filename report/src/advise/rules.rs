@@ -20,8 +20,6 @@ pub enum RuleName {
     TinyTasks,
     /// Use more partitions.
     FewTasks,
-    /// Use more memory.
-    Heap,
     /// Pass rows to Python as Arrow batches.
     PythonRows,
     /// Split large partitions of a join.

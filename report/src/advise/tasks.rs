@@ -1,10 +1,9 @@
-//! Stages with too many or too few tasks, and tasks that wait for garbage collection.
+//! Stages with too many or too few tasks.
 
 use std::collections::HashMap;
 
 use unfuse_format::{TaskRow, counted};
 use unfuse_postprocess::median;
-use unfuse_sizing::what_if::PartKind;
 
 use super::facts::{Facts, stage_name, task_s};
 use super::found::Found;
@@ -157,25 +156,4 @@ fn is_single_by_need(facts: &Facts<'_>, attempt: Attempt) -> bool {
             && node.detail.contains("SinglePartition")
             && !node.detail.contains("REPARTITION")
     })
-}
-
-/// Waits for garbage collection.
-pub(super) fn heap(facts: &Facts<'_>) -> Vec<Found> {
-    let seconds = facts.waited_s(PartKind::Gc, None);
-    let mut tasks = facts.stages.values().flat_map(|tasks| tasks.iter());
-    let is_local = tasks.any(|task| task.executor == "driver");
-    vec![Found {
-        subject: if is_local {
-            "the driver"
-        } else {
-            "the executors"
-        }
-        .to_owned(),
-        seconds,
-        saving: Saving {
-            waits: vec![PartKind::Gc],
-            ..Saving::default()
-        },
-        ..Found::default()
-    }]
 }
