@@ -130,10 +130,12 @@ impl Ran {
             "{}: {leaves} leaves of {all} without a name, {anywhere} with one somewhere",
             self.what
         );
-        // On JDK 25, 2.6 to 3.2% of the samples of `Stubs` have an interpreted caller of the SHA-512 stub whose frame is not
-        // found (eight runs, with the current samplers and with those of 6f46732).
+        // Known: on JDK 25, the interpreted caller of this stub has no name, because its frame is not found.
+        let is_stub = |part: &String| part == "sha512_implCompress";
+        let known =
+            self.samples(|stack| stack.iter().any(nameless) && stack.last().is_some_and(is_stub));
         assert!(
-            leaves <= 0.02 * all && anywhere <= 0.04 * all,
+            leaves <= 0.02 * all && anywhere - known <= 0.03 * all && known <= 0.03 * all,
             "{}: {leaves} leaves of {all} have no name, {anywhere} stacks have such a frame: {worst:?}",
             self.what
         );

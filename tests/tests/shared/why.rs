@@ -1,12 +1,40 @@
 //! `unfuse why` and `unfuse advise` on runs of a query that differ by a known cause.
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use serde_json::Value;
 use unfuse_tests::{root, run, spark, spark_submit, top, tpch, unfuse};
 
-/// Rounds of the program; the last one is compared.
+/// Rounds of the program. The last three are compared: until then the JVM compiles most of the code.
 const ROUNDS: usize = 5;
+
+/// The answer of a command in JSON.
+fn answer(profile: &Path, command: &str, arguments: &[&str]) -> Value {
+    let mut unfuse = unfuse();
+    unfuse.arg(command).arg(profile).arg("--json");
+    serde_json::from_slice(&run(unfuse.args(arguments)).stdout).expect("JSON")
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().expect("a number")
+}
+
+/// Checks that the parts add up. Returns the kind of the largest and its lower bound in s.
+fn first_part(profile: &Path, query: i64, against: i64) -> (String, f64) {
+    let (query, against) = (query.to_string(), against.to_string());
+    let options = ["--query", &query, "--against-query", &against];
+    let answer = answer(profile, "why", &options);
+    let parts = answer["parts"].as_array().expect("parts");
+    let sum: f64 = parts.iter().map(|part| number(&part["seconds"])).sum();
+    let difference = number(&answer["difference_s"]);
+    assert!((sum - difference).abs() < 1e-6, "{sum} s of {difference} s");
+    // Contention with other processes on the machine also changes between runs.
+    let first = parts.iter().find(|part| part["kind"] != "contention");
+    let first = first.expect("a part");
+    let kind = first["kind"].as_str().expect("a kind");
+    (kind.to_owned(), number(&first["seconds_low"]))
+}
 
 #[test]
 fn the_cause_of_a_slower_run_comes_first() {
@@ -24,37 +52,30 @@ fn the_cause_of_a_slower_run_comes_first() {
         .iter()
         .filter(|row| row["query_name"] == "revenue by nation");
     let queries: BTreeSet<i64> = of_query.filter_map(|row| row["query"].as_i64()).collect();
+    let queries: Vec<i64> = queries.into_iter().collect();
     assert_eq!(queries.len(), 3 * ROUNDS, "{queries:?}");
-    let last: Vec<i64> = queries.into_iter().skip(3 * (ROUNDS - 1)).collect();
-    for (query, kind) in [(last[1], "another_plan"), (last[2], "data")] {
-        let output = run(unfuse().arg("why").arg(&profile).args([
-            "--json",
-            "--query",
-            &query.to_string(),
-            "--against-query",
-            &last[0].to_string(),
-        ]));
-        let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-        let number = |value: &Value| value.as_f64().expect("a number");
-        let parts = answer["parts"].as_array().expect("parts");
-        let sum: f64 = parts.iter().map(|part| number(&part["seconds"])).sum();
-        let difference = number(&answer["difference_s"]);
-        assert!((sum - difference).abs() < 1e-6, "{answer:#}");
-        // Contention with other processes on the machine also changes between runs.
-        let first = parts.iter().find(|part| part["kind"] != "contention");
-        let first = first.expect("a part");
-        assert_eq!(first["kind"], kind, "{answer:#}");
-        assert!(number(&first["seconds_low"]) > 0.0, "{answer:#}");
+    let rounds: Vec<&[i64]> = queries.chunks_exact(3).skip(ROUNDS - 3).collect();
+    for (variant, kind) in [(1, "another_plan"), (2, "data")] {
+        let first: Vec<(String, f64)> = rounds
+            .iter()
+            .map(|round| first_part(&profile, round[variant], round[0]))
+            .collect();
+        // A pause of the machine can be longer than the cause in one of them.
+        let found = first.iter().filter(|(of, low)| of == kind && *low > 0.0);
+        assert!(found.count() >= 2, "{kind}: {first:?}");
     }
-    // The broadcast was disabled in the second one.
-    let output =
-        run(unfuse()
-            .arg("advise")
-            .arg(&profile)
-            .args(["--json", "--query", &last[1].to_string()]));
-    let answer: Value = serde_json::from_slice(&output.stdout).expect("JSON");
-    let first = &answer["advice"][0];
-    assert_eq!(first["rule"], "broadcast", "{answer:#}");
-    let saved = first["saves_s"].as_f64().expect("a number");
-    assert!(saved > 0.0, "{answer:#}");
+    // The broadcast was disabled in the second variant.
+    let first: Vec<(String, f64)> = rounds
+        .iter()
+        .map(|round| {
+            let answer = answer(&profile, "advise", &["--query", &round[1].to_string()]);
+            let advice = &answer["advice"][0];
+            let rule = advice["rule"].as_str().unwrap_or("nothing");
+            (rule.to_owned(), advice["saves_s"].as_f64().unwrap_or(0.0))
+        })
+        .collect();
+    let found = first
+        .iter()
+        .filter(|(rule, saves)| rule == "broadcast" && *saves > 0.0);
+    assert!(found.count() >= 2, "{first:?}");
 }
