@@ -43,8 +43,6 @@ struct Case {
     #[serde(default)]
     now: Vec<String>,
     #[serde(default)]
-    then: Vec<String>,
-    #[serde(default)]
     take: Vec<String>,
     #[serde(default)]
     rewrite: bool,
@@ -202,7 +200,7 @@ impl Advise {
         ];
         conf.extend(case.now.iter().map(String::as_str));
         if let Some(settings) = followed {
-            conf.extend(case.then.iter().chain(settings).map(String::as_str));
+            conf.extend(settings.iter().map(String::as_str));
         }
         for setting in conf {
             command.args(["--conf", setting]);

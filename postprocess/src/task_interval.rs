@@ -209,7 +209,6 @@ impl<N: FnMut(&str, i32, i32) -> bool> Segment<'_, N> {
 }
 
 /// The writer's name for the thread of Python processes.
-/// The name of the thread that stands for a task's Python worker.
 pub const PYTHON_THREAD: &str = "Python worker";
 
 /// Methods that a task runs only because memory is scarce.

@@ -288,6 +288,23 @@ impl<'a> Report<'a> {
     }
 }
 
+/// The position of an application that is asked for by its id.
+///
+/// # Errors
+/// The message that names those that there are.
+fn application_index(summary: &Summary, wanted: &str) -> Result<usize, ReportError> {
+    let applications = &summary.applications;
+    let index = applications.iter().position(|app| app.id == wanted);
+    index.ok_or_else(|| {
+        let all: Vec<&str> = applications.iter().map(|app| app.id.as_str()).collect();
+        ReportError::Refused(format!(
+            "{} has no application {wanted}; it has {}",
+            summary.profile,
+            text::list(&all)
+        ))
+    })
+}
+
 fn by_stage(rows: Vec<TaskRow>) -> TasksByStage {
     let mut tasks = TasksByStage::new();
     for row in rows {

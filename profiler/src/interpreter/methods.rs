@@ -11,7 +11,7 @@ use ahash::HashMap;
 /// Maximum number of cached methods before unused ones are evicted.
 const REMEMBERED: usize = 4096;
 /// While no class is unloaded, a method is read again only after this time, ns, because redefinition by agents can move
-/// it. Reading takes a dozen system calls, more than all else that a sampler does for a batch of samples.
+/// it. Reading a method takes up to seven system calls.
 const AGAIN_NS: u64 = 10_000_000_000;
 /// Samples wait less than this between naming and resolving, ns.
 const NEEDED_NS: u64 = 15_000_000_000;

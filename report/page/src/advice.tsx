@@ -1,7 +1,7 @@
 // What to change so that queries take less time: the first suggestions below the verdict, and all of them in a view.
 
 import { plural, seconds } from "./format";
-import type { Suggestion, Summary } from "./generated/model";
+import type { Query, Suggestion, Summary } from "./generated/model";
 import { keyOf, nameOf, titleOf } from "./list";
 import { Copied, Empty, Marked, Notes } from "./parts";
 import { link } from "./route";
@@ -18,7 +18,7 @@ export function FirstAdvice({ summary }: { summary: Summary }) {
       <h2>What would help</h2>
       <ul>
         {advice.slice(0, FIRST).map((one) => (
-          <li key={`${one.query} ${one.title}`}>
+          <li key={`${one.app} ${one.query} ${one.title}`}>
             <p>
               <Marked>{capital(one.title)}</Marked>: <Saves of={one} />.{" "}
               <a href={link(["advice"])}>See how, and what can go wrong</a>
@@ -47,7 +47,7 @@ export function AdviceView({ summary }: { summary: Summary }) {
           </p>
           <ol class="suggestions">
             {advice.map((one) => (
-              <Advice key={`${one.query} ${one.title}`} of={one} summary={summary} />
+              <Advice key={`${one.app} ${one.query} ${one.title}`} of={one} summary={summary} />
             ))}
           </ol>
         </>
@@ -58,7 +58,7 @@ export function AdviceView({ summary }: { summary: Summary }) {
 }
 
 function Advice({ of, summary }: { of: Suggestion; summary: Summary }) {
-  const query = summary.queries[of.query];
+  const query = queryOf(of, summary);
   return (
     <li>
       <h2>
@@ -98,5 +98,8 @@ function Saves({ of }: { of: Suggestion }) {
     </>
   );
 }
+
+const queryOf = (of: Suggestion, summary: Summary): Query | undefined =>
+  summary.queries.find((query) => query.query === of.query && summary.applications[query.app]?.id === of.app);
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1);

@@ -152,8 +152,10 @@ pub(super) fn skewed(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Found> {
 
 fn is_join(facts: &Facts<'_>, attempt: Attempt) -> bool {
     let mut nodes = facts.nodes_in(attempt);
-    nodes.any(|at| {
-        let operator = &facts.plan.nodes[at].operator;
-        operator.starts_with(SORT_MERGE) || operator.starts_with("ShuffledHashJoin")
-    })
+    nodes.any(|at| is_shuffled(&facts.plan.nodes[at].operator))
+}
+
+/// Whether an operator joins two sides of which each was shuffled.
+pub(super) fn is_shuffled(operator: &str) -> bool {
+    operator.starts_with(SORT_MERGE) || operator.starts_with("ShuffledHashJoin")
 }

@@ -15,17 +15,17 @@ mod text;
 
 use rayon::prelude::*;
 use serde::Serialize;
+use ts_rs::TS;
 use unfuse_format::{ApplicationRow, ExecutorRow, FormatError};
 use unfuse_postprocess::Period;
 use unfuse_sizing::what_if::Estimate;
 use unfuse_skew::{Finding, Run, Stage};
 
-use crate::model::{QuerySummary, Suggestion, Suggestions};
-use crate::text::list;
+use crate::model::{QuerySummary, Suggestions};
 use crate::verdict::slots_at;
 use crate::what_if::{ONE_RUN, Saving, estimates};
 use crate::words::{self, percent, shell};
-use crate::{Part, Report, ReportError};
+use crate::{Part, Report, ReportError, application_index};
 use facts::Facts;
 use found::Found;
 use rules::{RULES, Rule};
@@ -64,7 +64,8 @@ pub struct Answer {
 }
 
 /// A suggestion.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+#[ts(rename = "Suggestion")]
 pub struct Advice {
     /// The rule.
     pub rule: RuleName,
@@ -130,30 +131,8 @@ pub(crate) fn suggestions(
         Err(ReportError::Refused(_)) => return Ok(None),
         Err(other) => return Err(other),
     };
-    let summary = &report.summary;
-    let place = |advice: &Advice| {
-        summary.queries.iter().position(|known| {
-            let app = summary.applications.get(known.app);
-            known.query == Some(advice.query) && app.is_some_and(|app| app.id == advice.app)
-        })
-    };
-    let suggestions = answer.advice.into_iter().filter_map(|advice| {
-        Some(Suggestion {
-            query: place(&advice)?,
-            runs: advice.runs,
-            title: advice.title,
-            why: advice.why,
-            action: advice.action,
-            risk: advice.risk,
-            command: advice.command,
-            measured_s: advice.measured_s,
-            saves_s: advice.estimate.saves_s,
-            saves_low_s: advice.estimate.saves_low_s.max(0.0),
-            saves_high_s: advice.estimate.saves_high_s,
-        })
-    });
     Ok(Some(Suggestions {
-        all: suggestions.collect(),
+        all: answer.advice,
         notes: answer.notes,
     }))
 }
@@ -166,7 +145,8 @@ impl Answer {
     pub fn new(report: &Report<'_>, question: &Question<'_>) -> Result<Self, ReportError> {
         let families = families(report, question)?;
         let looked_at = families.len().min(question.queries);
-        let run = unfuse_skew::from_profile(report.profile.path())?;
+        let asked = &families[..looked_at];
+        let tables = Tables::read(report, asked)?;
         let mut notes = Vec::new();
         if report.profile.waits.is_empty() {
             notes.push(NO_WAITS.to_owned());
@@ -178,10 +158,9 @@ impl Answer {
             ));
         }
         let mut advice = Vec::new();
-        let of_each: Vec<_> = families
+        let of_each: Vec<_> = asked
             .par_iter()
-            .take(looked_at)
-            .map(|family| of_family(report, family, &run))
+            .map(|family| of_family(report, family, &tables))
             .collect();
         for found in of_each {
             let (own, note) = found?;
@@ -252,14 +231,14 @@ impl Advice {
 fn of_family(
     report: &Report<'_>,
     family: &Family<'_>,
-    run: &Run,
+    tables: &Tables,
 ) -> Result<(Vec<Advice>, Option<String>), ReportError> {
-    let slots = slots(report, family)?;
+    let slots = tables.slots(family);
     let Some(facts) = Facts::new(report, family.part, slots) else {
         return Ok((Vec::new(), None));
     };
     let is_own = |stage: &Stage| *stage.app == *family.app && stage.sql == Some(family.query);
-    let findings = crate::skew::judge(run, is_own);
+    let findings = crate::skew::judge(&tables.skew, is_own);
     let found = found(&facts, &findings);
     if found.is_empty() {
         return Ok((Vec::new(), None));
@@ -329,20 +308,8 @@ fn families<'a>(
 ) -> Result<Vec<Family<'a>>, ReportError> {
     let summary = &report.summary;
     let app_of = |query: &QuerySummary| summary.applications.get(query.app);
-    if let Some(wanted) = question
-        .app
-        .filter(|wanted| !summary.applications.iter().any(|app| app.id == *wanted))
-    {
-        let known: Vec<&str> = summary
-            .applications
-            .iter()
-            .map(|app| app.id.as_str())
-            .collect();
-        return Err(ReportError::Refused(format!(
-            "{} has no application {wanted}; it has {}",
-            summary.profile,
-            list(&known)
-        )));
+    if let Some(wanted) = question.app {
+        application_index(summary, wanted)?;
     }
     let ended = |at: &usize| {
         let query = &summary.queries[*at];
@@ -401,14 +368,39 @@ fn families<'a>(
     Ok(families)
 }
 
-/// The task slots of an application while a query ran, at least 1.
-fn slots(report: &Report<'_>, family: &Family<'_>) -> Result<usize, FormatError> {
-    let executors = report.profile.rows::<ExecutorRow>()?;
-    let applications = report.profile.rows::<ApplicationRow>()?;
-    let slots = slots_at(
-        executors.iter().filter(|row| row.app == family.app),
-        applications.iter().filter(|row| row.app == family.app),
-        family.middle_ms,
-    );
-    Ok(slots.map_or(1, |slots| (slots as usize).max(1)))
+/// Tables that the advice on several queries needs.
+struct Tables {
+    executors: Vec<ExecutorRow>,
+    applications: Vec<ApplicationRow>,
+    /// The tasks for the detection of skew; empty where no query has a join that a rule is about.
+    skew: Run,
+}
+
+impl Tables {
+    fn read(report: &Report<'_>, families: &[Family<'_>]) -> Result<Self, FormatError> {
+        let plans = families
+            .iter()
+            .map(|family| family.part.plan(report.profile));
+        let mut nodes = plans.flatten().flat_map(|plan| &plan.nodes);
+        Ok(Self {
+            executors: report.profile.rows()?,
+            applications: report.profile.rows()?,
+            skew: match nodes.any(|node| joins::is_shuffled(&node.operator)) {
+                true => unfuse_skew::from_profile(report.profile.path())?,
+                false => Run::default(),
+            },
+        })
+    }
+
+    /// The task slots of an application while a query ran, at least 1.
+    fn slots(&self, family: &Family<'_>) -> usize {
+        let executors = self.executors.iter();
+        let applications = self.applications.iter();
+        let slots = slots_at(
+            executors.filter(|row| row.app == family.app),
+            applications.filter(|row| row.app == family.app),
+            family.middle_ms,
+        );
+        slots.map_or(1, |slots| (slots as usize).max(1))
+    }
 }

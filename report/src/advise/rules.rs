@@ -3,14 +3,15 @@
 use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
+use ts_rs::TS;
 
-/// A rule by its name; each has a function in a file of this folder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+/// A rule by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum RuleName {
     /// Broadcast a side of a join.
     Broadcast,
-    /// Compute with smaller decimals.
+    /// Compute with other types than decimals.
     Decimals,
     /// Replace a regular expression.
     RegularExpressions,
@@ -20,7 +21,7 @@ pub enum RuleName {
     TinyTasks,
     /// Use more partitions.
     FewTasks,
-    /// Pass rows to Python as Arrow batches.
+    /// Do not pass rows to plain Python functions.
     PythonRows,
     /// Split large partitions of a join.
     SkewedJoin,

@@ -45,7 +45,7 @@ fn suggestion(number: usize, advice: &Advice) -> String {
         "\n{number}. {}\n   saves {:.2} s ({:.2} to {:.2}) of {:.2} s of query {}{runs}: {}\n   why:  {}\n   do:   {}\n   risk: {}\n   see:  {}\n",
         advice.title,
         saves.saves_s,
-        saves.saves_low_s.max(0.0),
+        saves.saves_low_s,
         saves.saves_high_s,
         advice.measured_s,
         advice.query,

@@ -9,6 +9,8 @@ use ts_rs::TS;
 
 use unfuse_postprocess::{OperatorKind, Standing, Weight};
 
+use crate::advise::Advice;
+
 pub use comparison::{Comparison, Pair, PairRow, UnmatchedQuery};
 pub use verdict::{Evidence, PartKind, Sentence, SentenceKind, Verdict, VerdictPart};
 
@@ -70,36 +72,9 @@ pub struct Summary {
 #[derive(Debug, Clone, PartialEq, Serialize, TS)]
 pub struct Suggestions {
     /// The change that saves most first.
-    pub all: Vec<Suggestion>,
+    pub all: Vec<Advice>,
     /// What the answer does not know.
     pub notes: Vec<String>,
-}
-
-/// A change that would make a query faster, as `unfuse advise` suggests it.
-#[derive(Debug, Clone, PartialEq, Serialize, TS)]
-pub struct Suggestion {
-    /// Position in the list of queries.
-    pub query: usize,
-    /// Number of runs of the query, of which this is the median.
-    pub runs: usize,
-    /// What to change.
-    pub title: String,
-    /// The evidence.
-    pub why: String,
-    /// The setting, hint or rewrite.
-    pub action: String,
-    /// What can go wrong.
-    pub risk: String,
-    /// The command that shows the evidence.
-    pub command: String,
-    /// Measured time of this run, s.
-    pub measured_s: f64,
-    /// What the change saves of it, s.
-    pub saves_s: f64,
-    /// Lower end of its range.
-    pub saves_low_s: f64,
-    /// Upper end.
-    pub saves_high_s: f64,
 }
 
 /// A Spark application, or JVMs without Spark.

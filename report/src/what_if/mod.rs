@@ -17,7 +17,7 @@ use unfuse_format::{ExecutionId, HostRow, counted};
 use unfuse_sizing::what_if::{Application, Change, Estimate, Floor, Model, PartKind, Recorded};
 
 use crate::words::{name, percent, shell};
-use crate::{Report, ReportError};
+use crate::{Report, ReportError, application_index};
 use profile::Source;
 use spread::spread;
 
@@ -309,16 +309,9 @@ fn application<'a>(
     notes: &mut Vec<String>,
 ) -> Result<&'a str, ReportError> {
     let summary = &report.summary;
-    let known = || summary.applications.iter().map(|app| app.id.as_str());
     if let Some(wanted) = question.app {
-        return known().find(|app| *app == wanted).ok_or_else(|| {
-            let all: Vec<&str> = known().collect();
-            ReportError::Refused(format!(
-                "{} has no application {wanted}; it has {}",
-                summary.profile,
-                crate::text::list(&all)
-            ))
-        });
+        let index = application_index(summary, wanted)?;
+        return Ok(&summary.applications[index].id);
     }
     // Sorted by CPU time.
     let queries = summary.queries.iter();

@@ -804,6 +804,11 @@ slow_records: Array<SlowRecord>,
 slow_results: Array<SlowResult>, };
 
 /**
+ * A rule by its name.
+ */
+export type RuleName = "broadcast" | "decimals" | "regular-expressions" | "interpreted-code" | "tiny-tasks" | "few-tasks" | "python-rows" | "skewed-join";
+
+/**
  * A sentence of the verdict.
  */
 export type Sentence = { 
@@ -1185,15 +1190,27 @@ shuffle_write_bytes: number,
 spilled_bytes: number, };
 
 /**
- * A change that would make a query faster, as `unfuse advise` suggests it.
+ * A suggestion.
  */
 export type Suggestion = { 
 /**
- * Position in the list of queries.
+ * The rule.
+ */
+rule: RuleName, 
+/**
+ * Id of the application.
+ */
+app: string, 
+/**
+ * The SQL execution: the median of the runs of the query.
  */
 query: number, 
 /**
- * Number of runs of the query, of which this is the median.
+ * What to call the query.
+ */
+name: string, 
+/**
+ * Number of its runs.
  */
 runs: number, 
 /**
@@ -1217,15 +1234,31 @@ risk: string,
  */
 command: string, 
 /**
- * Measured time of this run, s.
+ * The time of the tasks that it is about, as a share of all their time, 0 to 1.
+ */
+share: number, 
+/**
+ * The measured time of this run, s.
  */
 measured_s: number, 
 /**
- * What the change saves of it, s.
+ * The time after the changes.
+ */
+then_s: number, 
+/**
+ * Lower end of its 95% interval.
+ */
+then_low_s: number, 
+/**
+ * Upper end.
+ */
+then_high_s: number, 
+/**
+ * The replay of the unchanged run less that; below 0 if the run gets longer.
  */
 saves_s: number, 
 /**
- * Lower end of its range.
+ * Lower end of its 95% interval.
  */
 saves_low_s: number, 
 /**
