@@ -16,13 +16,16 @@ use unfuse_machine::run;
 use crate::overhead::Set;
 use crate::page::{Figure, Measuring};
 use crate::random::Random;
-use crate::session::{Answer, Round, Session};
+use crate::session::{Answer, Session};
 use crate::spark::{Setup, Spark, Tool};
 use crate::stats;
 
 const MEASURES: [&str; 3] = ["profiler", "jvmti-agent/src", "spark-patches/src"];
 /// Number of pairs before the interval is checked.
 const FEWEST: usize = 10;
+/// The 22 queries of TPC-H have more generated classes than the 100 that Spark keeps by default. Without this, every run
+/// compiles its code again, and the JIT compilers' time hides a few per cent.
+const KEEP_CODE: &str = "spark.sql.codegen.cache.maxEntries=2000";
 
 /// Queries in one JVM, recorded and paused in turn, until the interval is narrow
 #[derive(Debug, Args)]
@@ -33,9 +36,8 @@ pub struct OnOff {
     /// Samples a second
     #[arg(long, default_value_t = 200)]
     rate: u32,
-    /// Length of a block of queries between two switches, about, s. What is sampled at the end of a block is resolved up to a
-    /// second later, so short blocks show too little
-    #[arg(long, default_value_t = 10.0)]
+    /// Length of a block of queries between two switches, about, s. The shorter, the less the machine changes in a pair
+    #[arg(long, default_value_t = 1.0)]
     block: f64,
     /// Half the width of the 95% intervals to end with, per cent
     #[arg(long, default_value_t = 0.5)]
@@ -56,17 +58,19 @@ pub struct OnOff {
 struct Took {
     wall_s: f64,
     jvm_cpu_s: f64,
-    /// CPU time of the profiler's processes from their start to the first query of the block, s.
-    beside_before_s: Option<f64>,
+    /// CPU time of the profiler's processes from their start to the block's first query, s.
+    beside_before_s: f64,
+    /// The same to the end of the block's last query, s.
+    beside_after_s: f64,
 }
 
-/// Two blocks in succession: one with the profiler recording and one with it paused.
+/// A block twice in succession: once with the profiler recording and once with it paused.
 struct Pair {
+    /// Number of the block.
+    block: usize,
+    on_first: bool,
     on: Took,
     off: Took,
-    /// CPU time of the profiler's processes from the start of this pair to the start of the next, s. They resolve and write a
-    /// part of a block's samples only during the next block.
-    beside_s: f64,
 }
 
 impl Pair {
@@ -74,8 +78,62 @@ impl Pair {
         (self.on.wall_s / self.off.wall_s).ln()
     }
 
-    fn log_cpu(&self) -> f64 {
-        ((self.on.jvm_cpu_s + self.beside_s) / self.off.jvm_cpu_s).ln()
+    fn log_jvm_cpu(&self) -> f64 {
+        (self.on.jvm_cpu_s / self.off.jvm_cpu_s).ln()
+    }
+}
+
+/// All pairs.
+#[derive(Default)]
+struct Pairs {
+    list: Vec<Pair>,
+    /// CPU time of the profiler's processes during all pairs, s. It cannot be divided by pair: they resolve and write a part of a
+    /// block's samples only during the next blocks.
+    beside_s: f64,
+}
+
+impl Pairs {
+    /// The logarithms of these pairs, without the part that comes from the order: the second run of a block is faster because
+    /// caches are warm. Both orders have the same weight.
+    fn logs<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone, of: fn(&Pair) -> f64) -> Vec<f64> {
+        let mean = |on_first: bool| {
+            let logs: Vec<f64> = pairs
+                .clone()
+                .filter(|pair| pair.on_first == on_first)
+                .map(of)
+                .collect();
+            (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
+        };
+        let half = match (mean(true), mean(false)) {
+            (Some(first), Some(second)) => (first - second) / 2.0,
+            _ => 0.0,
+        };
+        pairs
+            .map(|pair| of(pair) - if pair.on_first { half } else { -half })
+            .collect()
+    }
+
+    /// CPU time of the profiler's processes as a part of the JVM's while it is recorded.
+    fn beside(&self) -> f64 {
+        let recorded: f64 = self.list.iter().map(|pair| pair.on.jvm_cpu_s).sum();
+        self.beside_s / recorded
+    }
+
+    /// The logarithms of the ratios of all CPU time.
+    fn cpu_logs(&self) -> Vec<f64> {
+        let beside = self.beside().ln_1p();
+        let jvm = Self::logs(self.list.iter(), Pair::log_jvm_cpu);
+        jvm.into_iter().map(|log| log + beside).collect()
+    }
+
+    fn wall_logs(&self) -> Vec<f64> {
+        Self::logs(self.list.iter(), Pair::log_wall)
+    }
+
+    /// Half the width of the wider interval, as a part of the ratio.
+    fn widest(&self) -> f64 {
+        let half = |logs: &[f64]| stats::mean_and_half_width(logs).1;
+        half(&self.cpu_logs()).max(half(&self.wall_logs()))
     }
 }
 
@@ -98,9 +156,13 @@ impl OnOff {
             "{spinner} {pos} blocks, {msg}, {elapsed}",
         )?);
         let tool = Tool::Unfuse(format!("rate={}", self.rate), Vec::new());
+        let setup = Setup {
+            settings: &[KEEP_CODE],
+            ..Setup::default()
+        };
         let mut job = Job {
             spark: &spark,
-            session: spark.start(&Setup::default(), &tool)?,
+            session: spark.start(&setup, &tool)?,
             queries: &queries,
             bar: &bar,
         };
@@ -110,11 +172,19 @@ impl OnOff {
         let took = begun.elapsed();
         bar.finish_and_clear();
         job.session.finish()?;
-        let logs = |of: fn(&Pair) -> f64| pairs.iter().map(of).collect::<Vec<f64>>();
-        let (cpu, wall) = (logs(Pair::log_cpu), logs(Pair::log_wall));
+        let jvm = Pairs::logs(pairs.list.iter(), Pair::log_jvm_cpu);
         let figures = vec![
-            Figure::from_logs("cpu", "CPU time, recording ÷ paused", &cpu),
-            Figure::from_logs("wall", "wall time, recording ÷ paused", &wall),
+            Figure::from_logs("cpu", "CPU time, recording ÷ paused", &pairs.cpu_logs()),
+            Figure::from_logs("wall", "wall time, recording ÷ paused", &pairs.wall_logs()),
+            Figure::from_logs("jvm", "CPU time of the JVM alone, recording ÷ paused", &jvm),
+            Figure::new(
+                "beside",
+                "CPU time of the profiler's processes, of the JVM's",
+                100.0 * pairs.beside(),
+                "%",
+                2,
+            )
+            .exact(),
             Figure::new(
                 "minutes",
                 "time that the measurement took",
@@ -158,76 +228,66 @@ impl OnOff {
     }
 
     /// Measures pairs of blocks until both intervals are narrow or the time is over.
-    fn pairs(&self, job: &mut Job<'_>, blocks: &[Vec<String>]) -> Result<Vec<Pair>> {
+    fn pairs(&self, job: &mut Job<'_>, blocks: &[Vec<String>]) -> Result<Pairs> {
         let until = Instant::now() + Duration::from_secs(60 * self.minutes);
         let mut random = Random(self.seed);
-        let mut pairs: Vec<Pair> = Vec::new();
-        let mut open: Option<(Took, Took, f64)> = None;
+        let mut on_first = Vec::new();
+        let mut pairs = Pairs::default();
+        let mut begin = None;
         for number in 0.. {
-            let block = &blocks[number % blocks.len()];
-            let on_first = random.below(2) == 0;
-            let first = job.run_in(on_first, block, number)?;
-            let begin = first.beside_before_s.context("a block without a query")?;
-            if let Some((on, off, before)) = open.take() {
-                let beside_s = begin - before;
-                pairs.push(Pair { on, off, beside_s });
-            }
-            let widest = self.widest(&pairs);
-            job.bar.set_message(format!("± {:.2}%", 100.0 * widest));
-            if pairs.len() >= FEWEST && 100.0 * widest <= self.precision || Instant::now() >= until
+            if pairs.list.len() >= FEWEST && 100.0 * pairs.widest() <= self.precision
+                || Instant::now() >= until
             {
                 break;
             }
-            let second = job.run_in(!on_first, block, number)?;
-            let (on, off) = if on_first {
-                (first, second)
-            } else {
-                (second, first)
+            let (round, block) = (number / blocks.len(), number % blocks.len());
+            if block == 0 {
+                // Each block has both orders in every two rounds.
+                on_first = match round % 2 {
+                    0 => blocks.iter().map(|_| random.below(2) == 0).collect(),
+                    _ => on_first.iter().map(|first: &bool| !first).collect(),
+                };
+            }
+            let first = job.run_in(on_first[block], &blocks[block], number)?;
+            let before = *begin.get_or_insert(first.beside_before_s);
+            let second = job.run_in(!on_first[block], &blocks[block], number)?;
+            pairs.beside_s = second.beside_after_s - before;
+            let (on, off) = match on_first[block] {
+                true => (first, second),
+                false => (second, first),
             };
-            open = Some((on, off, begin));
+            pairs.list.push(Pair {
+                block,
+                on_first: on_first[block],
+                on,
+                off,
+            });
+            job.bar
+                .set_message(format!("± {:.2}%", 100.0 * pairs.widest()));
         }
-        if pairs.len() < 2 {
-            bail!("no two blocks in {} min: --block is too long", self.minutes);
+        if pairs.list.len() < 2 {
+            bail!("no two pairs in {} min: --block is too long", self.minutes);
         }
         Ok(pairs)
     }
 
-    /// Half the width of the wider interval, as a part of the ratio.
-    fn widest(&self, pairs: &[Pair]) -> f64 {
-        let half = |of: fn(&Pair) -> f64| {
-            let logs: Vec<f64> = pairs.iter().map(of).collect();
-            stats::mean_and_half_width(&logs).1
-        };
-        if pairs.len() < 2 {
-            return f64::INFINITY;
-        }
-        half(Pair::log_cpu).max(half(Pair::log_wall))
-    }
-
-    fn body(&self, blocks: &[Vec<String>], pairs: &[Pair]) -> String {
-        let sum = |of: fn(&Pair) -> f64| pairs.iter().map(of).sum::<f64>();
-        let beside = 100.0 * sum(|pair| pair.beside_s) / sum(|pair| pair.on.jvm_cpu_s);
+    fn body(&self, blocks: &[Vec<String>], pairs: &Pairs) -> String {
         let mut body = format!(
-            "TPC-H SF 1, local[2], Spark 4.3, one JVM with unfuse at {} Hz, waits and heartbeats. The queries are cut into {} of \
-             about {:.0} s; each block runs twice in succession, once recorded and once after `unfuse pause --all`, in random order. {} \
-             pairs. A ratio is recorded ÷ paused: geometric means and 95% confidence intervals over the pairs. CPU time is that of the \
-             JVM and of the profiler's processes, which are {beside:.2}% of the JVM's. A pause takes away samples, waits, heartbeats, \
-             task marks and events; it does not take away frame pointers, debug information or lines in generated code.\n\n\
-             | block | queries | wall, ratio | CPU, ratio |\n|---|---|---|---|\n",
+            "TPC-H SF 1, local[2], Spark 4.3, {KEEP_CODE}, one JVM with unfuse at {} Hz, waits and heartbeats. The queries are cut into {} of \
+             about {:.0} s or of one query; each block runs twice in succession, once recorded and once after `unfuse pause --all`. The \
+             order is random in every other round, and reversed in the next: the second run of a block is faster, so both orders have \
+             the same weight. {} pairs. A ratio is recorded ÷ paused: geometric means and 95% confidence intervals over the pairs. CPU \
+             time is that of the JVM and of the profiler's processes; the latter have no interval. A pause takes away samples, waits, \
+             heartbeats, task marks and events; it does not take away frame pointers, debug information or lines in generated \
+             code.\n\n\
+             | block | queries | wall, ratio | CPU of the JVM, ratio |\n|---|---|---|---|\n",
             self.rate,
             counted(blocks.len(), "block"),
             self.block,
-            pairs.len(),
+            pairs.list.len(),
         );
         for (number, block) in blocks.iter().enumerate() {
-            let logs = |of: fn(&Pair) -> f64| -> Vec<f64> {
-                pairs
-                    .iter()
-                    .skip(number)
-                    .step_by(blocks.len())
-                    .map(of)
-                    .collect()
-            };
+            let of_block = pairs.list.iter().filter(|pair| pair.block == number);
             let mut names = block.clone();
             names.dedup();
             let _ = writeln!(
@@ -235,8 +295,8 @@ impl OnOff {
                 "| {} | {} | {} | {} |",
                 number + 1,
                 names.join(", "),
-                stats::geometric_text(&logs(Pair::log_wall)),
-                stats::geometric_text(&logs(Pair::log_cpu))
+                stats::geometric_text(&Pairs::logs(of_block.clone(), Pair::log_wall)),
+                stats::geometric_text(&Pairs::logs(of_block, Pair::log_jvm_cpu))
             );
         }
         body + "\n"
@@ -258,22 +318,46 @@ impl Job<'_> {
     }
 
     fn run(&mut self, block: &[String], round: i32) -> Result<Took> {
-        let mut sum = Took::default();
+        let mut sum: Option<Took> = None;
         for query in block {
             match self.session.ask(query, &self.queries[query], round)? {
                 Answer::Refused(why) => bail!("{} failed: {}", why.query, why.reason),
-                Answer::Took(Round {
-                    wall_s,
-                    jvm_cpu_s,
-                    beside_before_s,
-                    ..
-                }) => {
-                    sum.wall_s += wall_s;
-                    sum.jvm_cpu_s += jvm_cpu_s;
-                    sum.beside_before_s.get_or_insert(beside_before_s);
+                Answer::Took(round) => {
+                    let sum = sum.get_or_insert(Took {
+                        beside_before_s: round.beside_before_s,
+                        ..Took::default()
+                    });
+                    sum.wall_s += round.wall_s;
+                    sum.jvm_cpu_s += round.jvm_cpu_s;
+                    sum.beside_after_s = round.beside_before_s + round.beside_cpu_s;
                 }
             }
         }
-        Ok(sum)
+        sum.context("a block without a query")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_of_a_pair_does_not_change_the_ratio() {
+        let took = |jvm_cpu_s: f64| Took {
+            jvm_cpu_s,
+            ..Took::default()
+        };
+        // Recording costs 2%; the first run of a pair takes 10% longer. Three of four pairs record first.
+        let pairs: Vec<Pair> = [true, true, true, false]
+            .map(|on_first| Pair {
+                block: 0,
+                on_first,
+                on: took(if on_first { 1.02 * 1.1 } else { 1.02 }),
+                off: took(if on_first { 1.0 } else { 1.1 }),
+            })
+            .into();
+        let logs = Pairs::logs(pairs.iter(), Pair::log_jvm_cpu);
+        let (ratio, _) = stats::geometric(&logs);
+        assert!((ratio - 1.02).abs() < 1e-9, "{ratio}");
     }
 }

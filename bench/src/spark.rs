@@ -50,6 +50,9 @@ pub struct Setup {
     /// Whether the JDK's Flight Recorder samples each query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub flight_recorder: Option<FlightRecorder>,
+    /// More settings of Spark, `KEY=VALUE`.
+    #[serde(skip)]
+    pub settings: &'static [&'static str],
 }
 
 /// Functions of `Marks.java`.
@@ -290,6 +293,12 @@ impl Spark {
             .arg(format!("spark.eventLog.dir=file://{}", events.display()))
             .args(["--conf", "spark.eventLog.compress=false"])
             .args(["--conf", "spark.eventLog.rolling.enabled=false"])
+            .args(
+                setup
+                    .settings
+                    .iter()
+                    .flat_map(|setting| ["--conf", setting]),
+            )
             .arg(dir.join("job.py"))
             .arg(&self.data)
             .arg(dir.join("setup.json"));
