@@ -5,11 +5,20 @@ use std::io;
 use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
+use ahash::HashMap;
+
 /// Minimum time between two reads of the maps, ns.
 const REFRESH_NS: u64 = 200_000_000;
 /// The same if the leaf is in unknown code: such code must exist, while other addresses may come from a wrong frame
 /// pointer.
 const REFRESH_OF_LEAF_NS: u64 = 10_000_000;
+/// For how long an address that was in no mapping is not looked for again, ns: a read takes about a millisecond, and many
+/// chains have the same wrong address.
+const UNMAPPED_NS: u64 = 5_000_000_000;
+/// Maximum number of such pages that are kept.
+const MOST_UNMAPPED: usize = 1024;
+/// Bits of an address within a page.
+const PAGE_BITS: u32 = 12;
 
 /// Maximum length of a process's list, bytes: it may have 65,530 mappings by default, of files with long names.
 const MOST_TEXT: usize = 64 << 20;
@@ -44,6 +53,8 @@ pub struct Maps {
     /// The ranges of libraries other than HotSpot and the C library, by address.
     others: Vec<(u64, u64)>,
     refreshed: u64,
+    /// Pages that were in no mapping, each with the time of the read, ns.
+    unmapped: HashMap<u64, u64>,
 }
 
 impl Maps {
@@ -67,6 +78,7 @@ impl Maps {
             jvm: (0, 0),
             others: Vec::new(),
             refreshed: 0,
+            unmapped: HashMap::default(),
         };
         maps.refresh()?;
         Ok(maps)
@@ -123,7 +135,8 @@ impl Maps {
     /// Reads the maps again if an address of a callchain (leaf first) is in no mapping (a library was loaded), but not
     /// for every invalid address. Only works while the process lives.
     pub(crate) fn keep_up(&mut self, chain: &[u64], now: u64) {
-        let Some(position) = chain.iter().position(|ip| !self.is_code(*ip)) else {
+        let is_new = |ip: u64| !self.is_code(ip) && !self.was_unmapped(ip, now);
+        let Some(position) = chain.iter().position(|ip| is_new(*ip)) else {
             return;
         };
         let rest = match position {
@@ -133,7 +146,21 @@ impl Maps {
         if now.saturating_sub(self.refreshed) > rest {
             self.refreshed = now;
             let _ = self.refresh();
+            if self.unmapped.len() > MOST_UNMAPPED {
+                self.unmapped.clear();
+            }
+            for ip in &chain[position..] {
+                if !self.is_code(*ip) {
+                    self.unmapped.insert(ip >> PAGE_BITS, now);
+                }
+            }
         }
+    }
+
+    /// Whether an address was in no mapping a moment ago.
+    fn was_unmapped(&self, ip: u64, now: u64) -> bool {
+        let read = self.unmapped.get(&(ip >> PAGE_BITS));
+        read.is_some_and(|read| now.saturating_sub(*read) < UNMAPPED_NS)
     }
 
     /// Whether an address is in generated code, or in a known library.

@@ -440,6 +440,14 @@ pub(crate) fn read_segment<T: Table>(
 }
 
 /// The Arrow fields of a row type, worked out from its serde definition.
+/// The columns of rows, by serde.
+pub(crate) fn batch_of<T: serde::Serialize>(
+    fields: &[FieldRef],
+    rows: &[T],
+) -> io::Result<arrow_array::RecordBatch> {
+    serde_arrow::to_record_batch(fields, &rows).map_err(io::Error::other)
+}
+
 pub(crate) fn fields_of<T: for<'a> serde::Deserialize<'a>>() -> Vec<FieldRef> {
     use serde_arrow::schema::{SchemaLike, TracingOptions};
     let options = TracingOptions::default()

@@ -15,8 +15,6 @@ use crate::clock::{EpochOffset, monotonic_ns};
 
 /// The kernel counts sectors of this size for every disk, bytes.
 const SECTOR: u64 = 512;
-/// Maximum number of a JVM's descendants: enough for a Python worker for each core.
-const MOST_PROCESSES: usize = 1024;
 
 /// Reads the counters and remembers the last ones.
 #[derive(Debug)]
@@ -59,11 +57,12 @@ struct Usage {
 }
 
 impl HostMeter {
-    pub(super) fn new(jvm: u32) -> Self {
+    /// A meter that looks for the first time now; `descendants` are the JVM's living ones.
+    pub(super) fn new(jvm: u32, descendants: &[u32]) -> Self {
         let mut groups = Groups::default();
         Self {
             jvm,
-            last: HostCounters::read(jvm, &mut groups),
+            last: HostCounters::read(jvm, descendants, &mut groups),
             groups,
             gc_ns: 0,
             jit_ns: None,
@@ -78,14 +77,14 @@ impl HostMeter {
         *self.jit_ns.get_or_insert(0) += ns;
     }
 
-    /// Use since the last call; `None` if the kernel has no counters, or the JVM has ended: then its last use is
-    /// unknown.
-    pub(super) fn look(&mut self, clock: EpochOffset) -> Option<HostRow> {
+    /// Use since the last call, with that of the JVM's living descendants; `None` if the kernel has no counters, or the JVM
+    /// has ended: then its last use is unknown.
+    pub(super) fn look(&mut self, clock: EpochOffset, descendants: &[u32]) -> Option<HostRow> {
         let state = Process::new(self.jvm.cast_signed()).and_then(|jvm| jvm.stat());
         if state.map_or(true, |stat| matches!(stat.state, 'Z' | 'X')) {
             return None;
         }
-        let now = HostCounters::read(self.jvm, &mut self.groups)?;
+        let now = HostCounters::read(self.jvm, descendants, &mut self.groups)?;
         let last = self.last.replace(now.clone())?;
         let gc_ns = std::mem::take(&mut self.gc_ns);
         let jit_ns = self.jit_ns.take();
@@ -100,7 +99,7 @@ impl HostMeter {
 }
 
 impl HostCounters {
-    fn read(jvm: u32, groups: &mut Groups) -> Option<Self> {
+    fn read(jvm: u32, descendants: &[u32], groups: &mut Groups) -> Option<Self> {
         let kernel = KernelStats::current().ok()?;
         let total = &kernel.total;
         let busy = [
@@ -116,7 +115,7 @@ impl HostCounters {
             cpu_ms: busy.into_iter().sum(),
             stolen_ms: total.steal_ms().unwrap_or(0),
             limit: groups.limit(jvm),
-            jvm: used_by(jvm),
+            jvm: used_by(std::iter::once(jvm).chain(descendants.iter().copied())),
             pressure_us: [
                 CpuPressure::current().ok().map(|p| p.some),
                 IoPressure::current().ok().map(|p| p.some),
@@ -217,16 +216,11 @@ impl HostCounters {
     }
 }
 
-/// Resources used by a process, its living descendants, and those that were waited for.
-fn used_by(pid: u32) -> Usage {
+/// Resources used by processes, with those that they have waited for.
+fn used_by(pids: impl Iterator<Item = u32>) -> Usage {
     let ms_per_tick = 1000 / procfs::ticks_per_second().max(1);
     let mut sum = Usage::default();
-    let mut waiting = vec![pid];
-    let mut seen = 0;
-    while let Some(pid) = waiting.pop() {
-        let Ok(process) = Process::new(pid.cast_signed()) else {
-            continue;
-        };
+    for process in pids.filter_map(|pid| Process::new(pid.cast_signed()).ok()) {
         if let Ok(stat) = process.stat() {
             let waited_for = (stat.cutime.max(0) + stat.cstime.max(0)).unsigned_abs();
             sum.cpu_ms += (stat.utime + stat.stime + waited_for) * ms_per_tick;
@@ -235,28 +229,8 @@ fn used_by(pid: u32) -> Usage {
             sum.read_bytes += io.read_bytes;
             sum.write_bytes += io.write_bytes.saturating_sub(io.cancelled_write_bytes);
         }
-        seen += 1;
-        if seen < MOST_PROCESSES {
-            waiting.extend(children(pid));
-        }
     }
     sum
-}
-
-/// The children of all threads; empty if the kernel does not list them.
-fn children(pid: u32) -> Vec<u32> {
-    let threads = fs::read_dir(format!("/proc/{pid}/task"));
-    let lists = threads.into_iter().flatten().flatten();
-    lists
-        .filter_map(|thread| fs::read_to_string(thread.path().join("children")).ok())
-        .flat_map(|list| {
-            let pids: Vec<u32> = list
-                .split_whitespace()
-                .filter_map(|pid| pid.parse().ok())
-                .collect();
-            pids
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -268,7 +242,7 @@ mod tests {
 
     #[test]
     fn this_process_burns_and_writes_and_is_seen() {
-        let mut meter = HostMeter::new(std::process::id());
+        let mut meter = HostMeter::new(std::process::id(), &[]);
         let dir = tempfile::tempdir().unwrap();
         let mut file = fs::File::create(dir.path().join("file")).unwrap();
         let until = Instant::now() + Duration::from_millis(300);
@@ -281,7 +255,7 @@ mod tests {
         }
         file.sync_all().unwrap();
         meter.add_jit(500_000_000);
-        let row = meter.look(EpochOffset::measure()).unwrap();
+        let row = meter.look(EpochOffset::measure(), &[]).unwrap();
         assert!(row.cpus > 0);
         assert_eq!(row.jit_cpu_s, Some(0.5));
         assert!(row.end_ns - row.start_ns >= 300_000_000);

@@ -137,6 +137,17 @@ impl OutsideMeter {
         rows
     }
 
+    /// The JVM's descendants that lived at the last look.
+    pub(super) fn descendants(&self) -> Vec<u32> {
+        let Some(last) = &self.last else {
+            return Vec::new();
+        };
+        let kin = Ancestors::new(self.jvm, last);
+        let pids = last.processes.keys().copied();
+        pids.filter(|pid| *pid != self.jvm && kin.outside(*pid).is_none())
+            .collect()
+    }
+
     fn scan(&self) -> Scan {
         let mut scan = Scan {
             at_ns: monotonic_ns(),

@@ -71,6 +71,7 @@ impl Work {
         clock: EpochOffset,
         generations: Generations,
     ) -> Self {
+        let outside = OutsideMeter::new(writer.jvm, writer.heartbeat.is_some());
         Self {
             dir,
             tables,
@@ -80,8 +81,8 @@ impl Work {
             events: Events::default(),
             internal: InternalThreads::default(),
             generations,
-            host: HostMeter::new(writer.jvm),
-            outside: OutsideMeter::new(writer.jvm, writer.heartbeat.is_some()),
+            host: HostMeter::new(writer.jvm, &outside.descendants()),
+            outside,
             completeness: Completeness::default(),
             looked_ns: clock.epoch_ns(monotonic_ns()),
             ordered: 0,
@@ -327,9 +328,9 @@ impl Work {
     }
 
     fn look_at_host(&mut self) {
-        if let Some(row) = self.host.look(self.clock) {
+        let outside = self.outside.look(self.clock);
+        if let Some(row) = self.host.look(self.clock, &self.outside.descendants()) {
             self.tables.host(row);
-            let outside = self.outside.look(self.clock);
             self.tables.outside(outside);
         }
     }

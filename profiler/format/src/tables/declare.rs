@@ -48,11 +48,14 @@ macro_rules! by_serde {
         }
     };
     (batch) => {
+        by_serde!(batch $crate::segment::batch_of);
+    };
+    (batch $batch:path) => {
         fn batch(
             fields: &[::arrow_schema::FieldRef],
             rows: &[Self],
         ) -> ::std::io::Result<::arrow_array::RecordBatch> {
-            ::serde_arrow::to_record_batch(fields, &rows).map_err(::std::io::Error::other)
+            $batch(fields, rows)
         }
     };
     (rows) => {
@@ -62,11 +65,11 @@ macro_rules! by_serde {
     };
 }
 
-/// A table.
+/// A table; `by FUNCTION` makes its columns without serde.
 macro_rules! table {
     (
         $(#[doc = $doc:expr])*
-        pub struct $row:ident in $id:ident {
+        pub struct $row:ident in $id:ident $(by $batch:path)? {
             $( $(#[doc = $column_doc:expr])* pub $column:ident $(was $old:ident)? : $type:ty $(=> $part:ty)? ),* $(,)?
         }
     ) => {
@@ -82,7 +85,7 @@ macro_rules! table {
             const RENAMED: &'static [(&'static str, &'static str)] = renamed!($( $column $($old)? ),*);
 
             by_serde!(fields);
-            by_serde!(batch);
+            by_serde!(batch $($batch)?);
             by_serde!(rows);
         }
     };

@@ -14,6 +14,7 @@ mod code;
 mod records;
 mod resources;
 mod samples;
+mod stacks;
 
 use arrow_array::RecordBatch;
 use arrow_schema::FieldRef;

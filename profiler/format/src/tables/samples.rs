@@ -44,7 +44,7 @@ table! {
 table! {
     /// A distinct callchain. Its id is a hash of the frames, so equal stacks of different processes have equal ids. A stack may
     /// occur in several segments.
-    pub struct StackRow in Stacks {
+    pub struct StackRow in Stacks by super::stacks::batch {
         /// Hash of the frames.
         pub stack: StackId,
         /// Frames, root first.

@@ -199,9 +199,10 @@ fn a_process_beside_this_one_is_named() {
     drop(hog);
     // The meter of its parent does not count it.
     let mut meter = OutsideMeter::new(std::process::id(), true);
-    let _hog = self::hog("while :; do :; done");
+    let hog = self::hog("while :; do :; done");
     std::thread::sleep(Duration::from_millis(1200));
     let rows = meter.look(EpochOffset::measure());
+    assert!(meter.descendants().contains(&hog.0.id()));
     let own = std::process::id();
     assert!(rows.iter().all(|row| row.jvm != Some(own)), "{rows:?}");
 }
