@@ -74,7 +74,7 @@ mod tests {
                 file: format!("file {number}"),
                 line: number,
                 bci: -1,
-                inlined: number % 3 == 0,
+                inlined: number.is_multiple_of(3),
                 line_before: 7 * number,
             })
         };

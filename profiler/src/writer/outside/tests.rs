@@ -1,6 +1,7 @@
 use std::process::{Child, Command};
 use std::time::Duration;
 
+use super::home::{MOST_TEXT, group_path};
 use super::*;
 
 /// A child that ends with the test.
