@@ -145,7 +145,9 @@ impl Maps {
         };
         if now.saturating_sub(self.refreshed) > rest {
             self.refreshed = now;
-            let _ = self.refresh();
+            if self.refresh().is_err() {
+                return;
+            }
             if self.unmapped.len() > MOST_UNMAPPED {
                 self.unmapped.clear();
             }

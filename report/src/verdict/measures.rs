@@ -12,6 +12,8 @@ use crate::words;
 
 /// A query needs this many runs before one of them can be called slow.
 const FEWEST_RUNS: usize = 3;
+/// A slow run takes at least this part of the time of all queries more than the median.
+const LEAST_EXTRA: f64 = 0.02;
 
 /// What a rule measures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -227,11 +229,17 @@ impl Measures<'_> {
     }
 
     fn spread(&self) -> Option<Measurement> {
+        let durations = self.summary.queries.iter();
+        let all_ms: f64 = durations
+            .filter_map(|query| query.duration_ms)
+            .map(|ms| ms as f64)
+            .sum();
         let families = self.summary.families.iter();
         let several = families.filter(|family| family.runs.len() >= FEWEST_RUNS);
         let spread = several.filter_map(|family| {
             let [_, median, most] = family.duration_ms?;
-            (median > 0).then(|| (most as f64 / median as f64, family))
+            let matters = (most - median) as f64 >= LEAST_EXTRA * all_ms;
+            (median > 0 && matters).then(|| (most as f64 / median as f64, family))
         });
         let (value, family) = spread.max_by(|(a, _), (b, _)| a.total_cmp(b))?;
         let slowest = family
