@@ -59,15 +59,10 @@ fn a_slower_filter_fails_the_check_and_the_same_job_does_not() {
     record(&base, 1);
     record(&same, 1);
     record(&slower, 2);
+    // Wall times depend on what else runs.
     let (output, answer) = check(&same, &base, "60%", &junit);
-    let slower_parts = regressions(&answer);
-    // The wall time of one of them is longer if something else on the machine began meanwhile.
-    assert!(
-        slower_parts.iter().all(|measure| measure == "wall"),
-        "{slower_parts:?}"
-    );
-    let code = i32::from(!slower_parts.is_empty());
-    assert_eq!(output.status.code(), Some(code), "{slower_parts:?}");
+    let slower_in = regressions(&answer);
+    assert_eq!(output.status.code(), Some(0), "{slower_in:?}");
     let (output, answer) = check(&slower, &base, "20%", &junit);
     assert_eq!(output.status.code(), Some(1), "{answer:#}");
     let query = &answer["queries"][0];
