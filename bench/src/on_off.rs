@@ -97,17 +97,12 @@ impl Pairs {
     /// caches are warm. Both orders have the same weight.
     fn logs<'a>(pairs: impl Iterator<Item = &'a Pair> + Clone, of: fn(&Pair) -> f64) -> Vec<f64> {
         let mean = |on_first: bool| {
-            let logs: Vec<f64> = pairs
-                .clone()
-                .filter(|pair| pair.on_first == on_first)
-                .map(of)
-                .collect();
-            (!logs.is_empty()).then(|| logs.iter().sum::<f64>() / logs.len() as f64)
+            let same = pairs.clone().filter(|pair| pair.on_first == on_first);
+            stats::mean_and_half_width(&same.map(of).collect::<Vec<f64>>()).0
         };
-        let half = match (mean(true), mean(false)) {
-            (Some(first), Some(second)) => (first - second) / 2.0,
-            _ => 0.0,
-        };
+        let half = (mean(true) - mean(false)) / 2.0;
+        // Not a number if there is one order only.
+        let half = if half.is_finite() { half } else { 0.0 };
         pairs
             .map(|pair| of(pair) - if pair.on_first { half } else { -half })
             .collect()
@@ -235,9 +230,7 @@ impl OnOff {
         let mut pairs = Pairs::default();
         let mut begin = None;
         for number in 0.. {
-            if pairs.list.len() >= FEWEST && 100.0 * pairs.widest() <= self.precision
-                || Instant::now() >= until
-            {
+            if Instant::now() >= until {
                 break;
             }
             let (round, block) = (number / blocks.len(), number % blocks.len());
@@ -262,8 +255,11 @@ impl OnOff {
                 on,
                 off,
             });
-            job.bar
-                .set_message(format!("± {:.2}%", 100.0 * pairs.widest()));
+            let widest = 100.0 * pairs.widest();
+            job.bar.set_message(format!("± {widest:.2}%"));
+            if pairs.list.len() >= FEWEST && widest <= self.precision {
+                break;
+            }
         }
         if pairs.list.len() < 2 {
             bail!("no two pairs in {} min: --block is too long", self.minutes);
