@@ -26,6 +26,8 @@ pub enum Status {
     NotShown,
     /// It is above the limit, but not for each row.
     MoreRows,
+    /// It is above the limit, but not without the time in which tasks waited for a CPU.
+    BusyHost,
     /// It is certainly faster by more than the limit.
     Improved,
     /// Anything else.
@@ -59,6 +61,9 @@ pub struct Comparison {
     /// ns for each row: those that the operator got or, if none, output; of a query those that its scans output. Null if
     /// they are not known, or if the plan is another one.
     pub ns_per_row: Option<Change>,
+    /// Of a wall time, the seconds of a run without the part in which its tasks waited for a CPU. Null for other measures, or if
+    /// waits were not recorded on both sides.
+    pub without_cpu_wait: Option<Change>,
 }
 
 /// A query that both sides have.

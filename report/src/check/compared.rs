@@ -35,6 +35,8 @@ struct Measured {
     seconds: Samples,
     /// In ns.
     per_row: Option<Samples>,
+    /// In s, without waits for a CPU.
+    without_cpu_wait: Option<Samples>,
 }
 
 /// A measure of a run with its rows.
@@ -48,13 +50,11 @@ impl<'a> Compared<'a> {
         // In another plan, the scans put out other rows of the same data.
         let rows = |run: &Run| run.rows.filter(|_| same_plan).map(|rows| rows as f64);
         let wall = |run: &Run| Some((Value::exact(run.wall_ms.max(1) as f64 / 1e3), rows(run)));
-        measures.extend(Measured::new(
-            Measure::Wall,
-            None,
-            [before, now],
-            wall,
-            wall,
-        ));
+        let measured = Measured::new(Measure::Wall, None, [before, now], wall, wall);
+        measures.extend(measured.map(|measured| Measured {
+            without_cpu_wait: without_cpu_wait([before, now]),
+            ..measured
+        }));
         let cpu = |run: &Run| Some((sampled(run, run.cpu_ns, run.samples)?, rows(run)));
         measures.extend(Measured::new(Measure::Cpu, None, [before, now], cpu, cpu));
         let changed: BTreeMap<&str, &str> = other
@@ -189,43 +189,71 @@ impl Measured {
             per_row: per_row(&old)
                 .zip(per_row(&new))
                 .map(|(old, new)| Samples::new(&old, &new, sampled)),
+            without_cpu_wait: None,
         })
     }
 
     fn comparison(&self, limit: f64, together: usize) -> Comparison {
         let seconds = self.seconds.change(together);
-        let per_row = self.per_row.as_ref().map(|of| of.change(together));
+        let change = |of: &Option<Samples>| of.as_ref().map(|of| of.change(together));
+        let (ns_per_row, without_cpu_wait) =
+            (change(&self.per_row), change(&self.without_cpu_wait));
         Comparison {
             measure: self.measure,
             operator: self.operator.clone(),
-            status: status(&seconds, per_row.as_ref(), limit),
+            status: status(&seconds, [&ns_per_row, &without_cpu_wait], limit),
             seconds,
-            ns_per_row: per_row,
+            ns_per_row,
+            without_cpu_wait,
         }
     }
 }
 
-/// What a change means. Both the time and, where the rows are known, the time for each row must have grown: each is one
-/// condition of the same finding, so together they are one comparison.
-fn status(seconds: &Change, per_row: Option<&Change>, limit: f64) -> Status {
+/// What a change means. The time must have grown and, where they are known, so must the time for each row and the time without
+/// waits for a CPU: each is one condition of the same finding, so together they are one comparison.
+fn status(
+    seconds: &Change,
+    [per_row, without_cpu_wait]: [&Option<Change>; 2],
+    limit: f64,
+) -> Status {
+    let others = [per_row, without_cpu_wait];
     let certainly_more = |change: &Change| change.low.is_some_and(|low| low > limit);
     let certainly_less = |change: &Change| {
         change
             .high
             .is_some_and(|high| high < 1.0 / (1.0 + limit) - 1.0)
     };
-    let both = |holds: &dyn Fn(&Change) -> bool| holds(seconds) && per_row.is_none_or(holds);
-    if both(&certainly_more) {
+    let all = |holds: &dyn Fn(&Change) -> bool| {
+        holds(seconds) && others.iter().all(|of| of.as_ref().is_none_or(holds))
+    };
+    let is_above = |change: &Change| change.change > limit;
+    if all(&certainly_more) {
         Status::Regression
-    } else if both(&certainly_less) {
+    } else if all(&certainly_less) {
         Status::Improved
-    } else if both(&|change| change.change > limit) {
+    } else if all(&is_above) {
         Status::NotShown
-    } else if seconds.change > limit {
+    } else if is_above(seconds) && per_row.as_ref().is_none_or(is_above) {
+        Status::BusyHost
+    } else if is_above(seconds) {
         Status::MoreRows
     } else {
         Status::Ok
     }
+}
+
+/// Wall times of runs without the part in which their tasks waited for a CPU, in s; none if waits were not recorded on a side.
+fn without_cpu_wait(sides: [&QueryRuns; 2]) -> Option<Samples> {
+    let values = |query: &QueryRuns| -> Option<Vec<Value>> {
+        let of = |run: &Run| {
+            let part = 1.0 - run.cpu_wait?;
+            Some(Value::exact((run.wall_ms as f64 * part).max(1.0) / 1e3))
+        };
+        let values: Option<Vec<Value>> = query.good().map(of).collect();
+        values.filter(|values| !values.is_empty())
+    };
+    let [before, now] = sides.map(values);
+    Some(Samples::new(&before?, &now?, false))
 }
 
 /// CPU time of a run or of a part of it, in s; none if the run has no samples.

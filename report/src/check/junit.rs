@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use unfuse_postprocess::plain::{shorten, xml};
 
 use super::answer::{Answer, MissingQuery, Query, Status};
-use super::text::{for_each_row, headline, measure, percent, range, word};
+use super::text::{besides, headline, measure, percent, range, word};
 
 /// The longest text of an attribute, in characters.
 const ROOM: usize = 200;
@@ -69,7 +69,7 @@ fn case(query: &Query, names: &mut Names) -> String {
             measure(comparison),
             percent(comparison.seconds.change),
             range(&comparison.seconds),
-            for_each_row(comparison)
+            besides(comparison)
         );
     }
     if let Some(plan) = &query.plan {

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use unfuse_format::counted;
 
 use super::answer::{Answer, MissingQuery, Status};
-use super::text::{Row, duration, for_each_row, headline, measure, percent, range, rows, word};
+use super::text::{Row, besides, duration, headline, measure, percent, range, rows, word};
 use crate::text::shorten;
 
 /// The longest name, in characters.
@@ -41,7 +41,7 @@ pub fn markdown(answer: &Answer, limit: usize) -> String {
                 },
                 code(&query.name),
                 escaped(
-                    &format!("{}{}", measure(comparison), for_each_row(comparison)),
+                    &format!("{}{}", measure(comparison), besides(comparison)),
                     200
                 ),
                 percent(comparison.seconds.change),

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
-use unfuse_postprocess::{Fingerprint, Operator, OperatorKind, normalised};
+use unfuse_postprocess::{Fingerprint, Operator, OperatorKind, WaitReason, Weight, normalised};
 
 use crate::compare::{Row, rows};
 use crate::words::name;
@@ -41,6 +41,9 @@ pub(super) struct Run {
     pub(super) wall_ms: i64,
     pub(super) cpu_ns: u64,
     pub(super) samples: u64,
+    /// Part of its tasks' time in which they waited for a CPU, 0 to 1; none if waits were not recorded.
+    #[serde(default)]
+    pub(super) cpu_wait: Option<f64>,
     /// Rows that the scans put out; none if one is not known.
     pub(super) rows: Option<i64>,
     pub(super) operators: Vec<OperatorRun>,
@@ -144,9 +147,26 @@ fn run(report: &Report<'_>, at: usize) -> Run {
         wall_ms: query.duration_ms.unwrap_or_default(),
         cpu_ns: query.cost.cpu_ns,
         samples: query.cost.samples,
+        cpu_wait: cpu_wait(report, at),
         rows: (scanned > 0).then_some(scanned),
         operators: operators.map(operator).collect(),
     }
+}
+
+/// See [`Run::cpu_wait`]. Its tasks use CPU or wait at any time.
+fn cpu_wait(report: &Report<'_>, at: usize) -> Option<f64> {
+    let (profile, part) = (report.profile, &report.parts[at]);
+    if profile.waits.is_empty() {
+        return None;
+    }
+    let (mut all, mut queue) = (report.summary.queries[at].cost.cpu_ns as f64, 0.0);
+    for (group, Weight { ns, .. }) in part.waits.iter().map(|at| &profile.waits[*at]) {
+        all += *ns as f64;
+        if profile.waiting(group) == WaitReason::RunQueue {
+            queue += *ns as f64;
+        }
+    }
+    (all > 0.0).then_some(queue / all)
 }
 
 /// Instead of a text that can be long.

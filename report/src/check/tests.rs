@@ -185,6 +185,37 @@ fn more_rows_are_no_regression_and_more_time_for_as_many_rows_is() {
 }
 
 #[test]
+fn a_wall_time_that_is_longer_by_waits_for_a_cpu_is_no_regression() {
+    let of = |first, wall_s, cpu_wait| {
+        let mut runs = steady(first, wall_s, 40.0, 1000);
+        for run in &mut runs {
+            run.cpu_wait = cpu_wait;
+        }
+        vec![query("q", runs)]
+    };
+    let wall = |now| {
+        let answer = check(of(0, 30.0, Some(0.1)), now, "5%");
+        let found = statuses(&answer);
+        let wall = found.iter().find(|(of, ..)| *of == Measure::Wall);
+        let status = wall.map(|(_, _, status)| *status);
+        (status, answer.failed, render(&answer, 20))
+    };
+    // 27 s without waits on both sides.
+    let (status, failed, text) = wall(of(9, 54.0, Some(0.5)));
+    assert_eq!((status, failed), (Some(Status::BusyHost), false));
+    assert!(
+        text.contains("without waits for a CPU 27 s before, 27 s now"),
+        "{text}"
+    );
+    assert!(text.starts_with("1 by a busy host in 1 query"), "{text}");
+    // The waits are only a part of it, or their time is not known.
+    assert_eq!(wall(of(9, 70.0, Some(0.5))).0, Some(Status::Regression));
+    assert_eq!(wall(of(9, 54.0, None)).0, Some(Status::Regression));
+    // Shorter waits make no query faster.
+    assert_eq!(wall(of(9, 27.1, Some(0.0))).0, Some(Status::Ok));
+}
+
+#[test]
 fn wall_times_of_single_runs_show_nothing_and_cpu_times_do_by_samples() {
     let one = |wall_s, join_s| {
         vec![query(

@@ -74,6 +74,7 @@ pub(super) fn headline(answer: &Answer) -> String {
         (Status::Regression, ""),
         (Status::NotShown, "not shown"),
         (Status::MoreRows, "with more rows"),
+        (Status::BusyHost, "by a busy host"),
         (Status::Improved, "improved"),
     ] {
         let (all, queries) = answer.count(status);
@@ -175,7 +176,7 @@ fn line(row: &Row<'_>) -> String {
         duration(seconds.now),
         measure(comparison),
         name(&query.name),
-        for_each_row(comparison),
+        besides(comparison),
     )
 }
 
@@ -186,6 +187,7 @@ pub(super) fn word(status: Status) -> &'static str {
         Status::Regression => "regression",
         Status::NotShown => "not shown",
         Status::MoreRows => "more rows",
+        Status::BusyHost => "busy host",
         Status::Improved => "improved",
         Status::Ok => "ok",
     }
@@ -200,8 +202,20 @@ pub(super) fn measure(comparison: &Comparison) -> String {
     }
 }
 
+/// What else the status rests on.
+pub(super) fn besides(comparison: &Comparison) -> String {
+    match comparison.without_cpu_wait {
+        Some(without) if comparison.status == Status::BusyHost => format!(
+            "; without waits for a CPU {} before, {} now",
+            duration(without.before),
+            duration(without.now)
+        ),
+        _ => for_each_row(comparison),
+    }
+}
+
 /// `; 21 ns a row before, 43 ns now`, with the rows if their number changed.
-pub(super) fn for_each_row(comparison: &Comparison) -> String {
+fn for_each_row(comparison: &Comparison) -> String {
     let Some(of_row) = &comparison.ns_per_row else {
         return String::new();
     };

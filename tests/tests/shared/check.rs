@@ -1,7 +1,7 @@
-//! `unfuse check` on the same job twice, and on one whose filter does more work.
+//! `unfuse check` on the same job twice, on one whose filter does more work, and on the same job beside other processes.
 
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 
 use serde_json::Value;
 use unfuse_tests::{brief_driver, root, run, spark, spark_submit, tpch, unfuse};
@@ -39,6 +39,29 @@ fn check(profile: &Path, base: &Path, limit: &str, junit: &Path) -> (Output, Val
     (output, answer)
 }
 
+/// Processes that use all CPUs until they are dropped.
+struct BusyProcesses(Vec<Child>);
+
+impl BusyProcesses {
+    fn new(count: usize) -> Self {
+        let spin = || {
+            let mut sh = Command::new("sh");
+            sh.args(["-c", "while :; do :; done"]);
+            sh.spawn().expect("sh runs")
+        };
+        Self((0..count).map(|_| spin()).collect())
+    }
+}
+
+impl Drop for BusyProcesses {
+    fn drop(&mut self) {
+        for process in &mut self.0 {
+            process.kill().expect("killed");
+            process.wait().expect("ended");
+        }
+    }
+}
+
 /// The measures in which something is slower.
 fn regressions(answer: &Value) -> Vec<String> {
     let queries = answer["queries"].as_array().expect("queries");
@@ -57,9 +80,11 @@ fn a_slower_filter_fails_the_check_and_the_same_job_does_not() {
     let [base, same, slower, junit] =
         ["base", "same", "slower", "check.xml"].map(|name| home.path().join(name));
     record(&base, 1);
+    let busy = BusyProcesses::new(2);
     record(&same, 1);
+    drop(busy);
     record(&slower, 2);
-    // Wall times depend on what else runs.
+    // CPU time grows a little beside other processes, and the wall time by as much as the job waits for a CPU.
     let (output, answer) = check(&same, &base, "60%", &junit);
     let slower_in = regressions(&answer);
     assert_eq!(output.status.code(), Some(0), "{slower_in:?}");
