@@ -68,11 +68,8 @@ impl Row {
 pub(super) fn compare(before: &Report<'_>, after: &Report<'_>) -> Comparison {
     let (mut old, mut new) = (by_fingerprint(before), by_fingerprint(after));
     let mut pairs = Vec::new();
-    for (old_key, new_key) in same_queries(&descriptions(before, &old), &descriptions(after, &new))
-    {
-        if let (Some(old), Some(new)) = (old.remove(&old_key), new.remove(&new_key)) {
-            pairs.push(pair(before, &old, after, &new, old_key != new_key));
-        }
+    for (old_key, new_key, old, new) in take_matched(before, &mut old, after, &mut new) {
+        pairs.push(pair(before, &old, after, &new, old_key != new_key));
     }
     pairs.sort_by_key(|pair| std::cmp::Reverse(pair.after_ns.abs_diff(pair.before_ns)));
     Comparison {
@@ -82,6 +79,28 @@ pub(super) fn compare(before: &Report<'_>, after: &Report<'_>) -> Comparison {
         only_before: unmatched(before, old),
         only_after: unmatched(after, new),
     }
+}
+
+/// The runs of each query that both reports have, before and now.
+pub(crate) fn matched_runs(before: &Report<'_>, after: &Report<'_>) -> Vec<(Runs, Runs)> {
+    let (mut old, mut new) = (by_fingerprint(before), by_fingerprint(after));
+    let matched = take_matched(before, &mut old, after, &mut new).into_iter();
+    matched.map(|(_, _, old, new)| (old, new)).collect()
+}
+
+/// Takes the runs of each query that both reports have out of those of all queries, with its fingerprints before and now.
+fn take_matched(
+    before: &Report<'_>,
+    old: &mut BTreeMap<String, Runs>,
+    after: &Report<'_>,
+    new: &mut BTreeMap<String, Runs>,
+) -> Vec<(String, String, Runs, Runs)> {
+    let keys = same_queries(&descriptions(before, old), &descriptions(after, new));
+    let taken = keys.into_iter().filter_map(|(old_key, new_key)| {
+        let (old, new) = (old.remove(&old_key)?, new.remove(&new_key)?);
+        Some((old_key, new_key, old, new))
+    });
+    taken.collect()
 }
 
 fn queries<'a>(report: &'a Report<'_>, runs: &'a Runs) -> impl Iterator<Item = &'a QuerySummary> {

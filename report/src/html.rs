@@ -14,6 +14,7 @@ use crate::Report;
 use crate::bundle::{Bundle, Places, bundles};
 use crate::query::{self, Analysis};
 use crate::verdict::Digest;
+use crate::why::{self, WallTime};
 use unfuse_postprocess::plain::{Form, Plain};
 
 /// The page without data; `build.mjs` of the page makes it.
@@ -122,12 +123,13 @@ impl Report<'_> {
     /// If the data cannot be JSON, and of sources that cannot be read.
     pub fn details(&self, progress: &(dyn Fn() + Sync)) -> io::Result<Details> {
         let bundles = self.bundles();
+        let wall_times = why::wall_times(self).map_err(io::Error::other)?;
         // First, so that no worker waits for another one's.
         self.line_texts();
         let ((made, frames), sources) = rayon::join(
             || {
                 rayon::join(
-                    || self.bundle_blocks(&bundles, progress),
+                    || self.bundle_blocks(&bundles, &wall_times, progress),
                     || Block::new(self.frame_names()),
                 )
             },
@@ -149,6 +151,7 @@ impl Report<'_> {
     fn bundle_blocks(
         &self,
         bundles: &[Vec<usize>],
+        wall_times: &[Option<WallTime>],
         progress: &(dyn Fn() + Sync),
     ) -> io::Result<Vec<BundleBlock>> {
         let made = |queries: &Vec<usize>| {
@@ -158,14 +161,15 @@ impl Report<'_> {
                 let part = &self.parts[*index];
                 let analysis = Analysis::new(self.profile, part);
                 digests.push((*index, analysis.digest(self.profile, part)));
-                bundle.add(query::detail(
+                let detail = query::detail(
                     self.profile,
                     part,
                     &analysis,
                     &self.tasks,
                     &self.names,
                     self.line_texts(),
-                ));
+                );
+                bundle.add(detail, wall_times[*index].clone());
                 progress();
             }
             Ok((Block::new(&bundle)?, digests))

@@ -53,6 +53,7 @@ use names::Names;
 use query::Analysis;
 use stages::Attempt;
 use verdict::Digest;
+use why::EarlierRuns;
 
 pub use analyses::Analyses;
 pub use error::ReportError;
@@ -89,6 +90,7 @@ pub struct Report<'a> {
     line_texts: OnceLock<LineTexts>,
     summary: Summary,
     comparison: Option<Comparison>,
+    earlier: Option<EarlierRuns>,
     contention: Option<Blocks>,
     skew: Option<Blocks>,
 }
@@ -157,17 +159,21 @@ impl<'a> Report<'a> {
                 skew: false,
             },
             comparison: None,
+            earlier: None,
             contention: None,
             skew: None,
         })
     }
 
     /// Adds a comparison with an earlier profile.
-    #[must_use]
-    pub fn against(mut self, before: &Report<'_>) -> Self {
+    ///
+    /// # Errors
+    /// If tables of that profile cannot be read.
+    pub fn against(mut self, before: &Report<'_>) -> Result<Self, FormatError> {
         self.comparison = Some(compare::compare(before, &self));
+        self.earlier = Some(EarlierRuns::new(before, &self)?);
         self.summary.compared = true;
-        self
+        Ok(self)
     }
 
     /// Adds the analysis of contention.

@@ -57,7 +57,7 @@ impl Report {
         if let Some(before) = &self.against {
             bar.set_message(format!("reading {}", before.display()));
             let before = super::open(before)?;
-            report = report.against(&unfuse_report::Report::new(&before)?);
+            report = report.against(&unfuse_report::Report::new(&before)?)?;
         }
         if !self.times.is_all() {
             report = report.with_note(PART_OF_TIME.to_owned());

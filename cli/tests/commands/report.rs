@@ -115,7 +115,10 @@ fn the_model_of_the_canonical_query() {
 fn a_profile_compared_with_itself_has_no_differences() {
     let profile = fixture();
     let before = Report::new(&profile).expect("a report");
-    let after = Report::new(&profile).expect("a report").against(&before);
+    let after = Report::new(&profile)
+        .expect("a report")
+        .against(&before)
+        .expect("a comparison");
     let comparison = after.comparison().expect("compared");
     assert!(comparison.only_before.is_empty() && comparison.only_after.is_empty());
     assert!(comparison.pairs.iter().any(|pair| pair.after_runs == 5));

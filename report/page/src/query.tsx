@@ -1,5 +1,6 @@
-// One query: its figures, and tabs for plan, stages, flame graph, source, contention, skew and comparison.
+// One query: its figures, and tabs for plan, wall time, stages, flame graph, source, contention, skew and comparison.
 
+import type { QueryData } from "./bundle";
 import { CodeTab } from "./code";
 import { PairTable } from "./compare";
 import { ContentionTab } from "./contention";
@@ -7,16 +8,17 @@ import { FlameTab } from "./flame";
 import { count, moment, percent, time, timeMs } from "./format";
 import { familyOf, runsOf } from "./families";
 import { keyOf, nameOf, titleOf } from "./list";
-import type { Detail, Query, Summary } from "./generated/model";
+import type { Query, Summary } from "./generated/model";
 import { Empty, useLoaded } from "./parts";
 import { PlanTab } from "./plan";
 import { type Route, go, link } from "./route";
 import { SkewTab } from "./skew";
 import type { DataSource } from "./source";
 import { StagesTab } from "./stages";
+import { WallTimeTab } from "./wallTime";
 
 export interface TabProps {
-  detail: Detail;
+  detail: QueryData;
   query: Query;
   summary: Summary;
   at: number;
@@ -26,6 +28,7 @@ export interface TabProps {
 
 const TABS: Record<string, string> = {
   plan: "Plan",
+  time: "Wall time",
   stages: "Stages and tasks",
   flame: "Flame graph",
   source: "Source",
@@ -90,6 +93,8 @@ export function QueryView(props: { source: DataSource; summary: Summary; at: num
 
 function Tab(props: TabProps & { name: string }) {
   switch (props.name) {
+    case "time":
+      return <WallTimeTab {...props} />;
     case "stages":
       return <StagesTab {...props} />;
     case "flame":

@@ -1,11 +1,10 @@
 // The source of the data: blocks inside this page, or a server that has them as JSON files.
 
-import { detailOf } from "./bundle";
+import { type QueryData, detailOf } from "./bundle";
 import type {
   Bundle,
   Comparison,
   Contention,
-  Detail,
   FrameNames,
   Places,
   QueryContention,
@@ -22,7 +21,7 @@ interface Blocks {
   [contended: `contention-${number}`]: QueryContention;
   skew: Skew;
   [skewed: `skew-${number}`]: Skew;
-  [query: `query-${number}`]: Detail;
+  [query: `query-${number}`]: QueryData;
   [source: `source-${string}`]: Source;
 }
 

@@ -188,3 +188,43 @@ onPage("suggestions below the verdict are in the view of all, with their evidenc
   assert.equal(first.length, Math.min(3, all.length));
   first.forEach((text, at) => assert.ok(text.startsWith(all[at]), `${text}: ${all[at]}`));
 });
+
+/** Seconds of a text such as `3.53 s`, `−58 ms`, `2 m 05 s`. */
+const secondsOf = (text) => {
+  const [, sign, rest] = /^([+−]?)(.*)$/.exec(text.trim());
+  const units = { h: 3600, m: 60, s: 1, ms: 0.001 };
+  const parts = [...rest.matchAll(/([\d.]+) (h|ms|m|s)\b/g)].map(([, n, unit]) => Number(n) * units[unit]);
+  return (sign === "−" ? -1 : 1) * parts.reduce((a, b) => a + b, 0);
+};
+
+onPage("the wall time of a query: parts that add up, and lead to where more is", async (page) => {
+  await page.goto(url("canonical.html"));
+  const first = (await page.locator("table.list [data-row]").first().getAttribute("href")) ?? "";
+  await page.goto(url("canonical.html", first.replace("/plan", "/time")));
+  const parts = page.getByRole("table", { name: "Parts of the wall time" });
+  await parts.waitFor();
+  const amounts = await parts.locator("tbody .strong").allInnerTexts();
+  const whole = secondsOf(await parts.locator("tfoot .strong").innerText());
+  const sum = amounts.map(secondsOf).reduce((a, b) => a + b);
+  assert.ok(whole > 0 && Math.abs(sum - whole) < 0.01 * whole + 0.001 * amounts.length, `${amounts}: ${whole}`);
+  // Each bar begins where the one above ends.
+  const bars = await parts.locator(".track span").evaluateAll((bars) => bars.map((bar) => bar.getBoundingClientRect()));
+  bars.slice(1).forEach((bar, at) => assert.ok(Math.abs(bar.left - bars[at].right) < 3, `${at}`));
+  await parts
+    .getByRole("link", { name: /^operator/ })
+    .first()
+    .click();
+  await page.waitForSelector("tr.more");
+  assert.match(await hash(page), /plan\?node=\d+/);
+});
+
+onPage("the difference to an earlier profile, from the time before to that now", async (page) => {
+  await page.goto(url("day.html", "#/query/0-5/time"));
+  const parts = page.getByRole("table", { name: "Parts of the difference" });
+  await parts.waitFor();
+  const [before, ...amounts] = (await parts.locator("tbody .strong").allInnerTexts()).map(secondsOf);
+  const now = secondsOf(await parts.locator("tfoot .strong").innerText());
+  const sum = amounts.reduce((a, b) => a + b, before);
+  assert.ok(Math.abs(sum - now) < 0.01 * (now + before) + 0.001 * amounts.length, `${before} ${amounts}: ${now}`);
+  assert.match(await page.locator(".walltime .crumbs").first().innerText(), / now, .* in .*old/);
+});

@@ -128,7 +128,7 @@ onPage("hostile text is text", async (page) => {
   await page.goto(url("day.html", "#/query/0-0/plan"));
   await page.waitForSelector("table.plan tbody tr");
   assert.match(await page.locator("h1").innerText(), /<\/script><img src=x onerror=/);
-  for (const tab of ["stages", "flame", "source", "compare"]) {
+  for (const tab of ["time", "stages", "flame", "source", "compare"]) {
     await page.goto(url("day.html", `#/query/0-0/${tab}`));
     await page.waitForTimeout(100);
   }

@@ -7,6 +7,7 @@ export const places = (query, app = 0) => {
     plan: at("plan"),
     "plan-nodes": at("plan?nodes=all"),
     "plan-graph": at("plan?view=graph"),
+    "wall-time": at("time"),
     stages: at("stages"),
     flame: at("flame"),
     "flame-code": at("flame?order=code"),

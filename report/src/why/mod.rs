@@ -6,6 +6,7 @@
 //! difference of these parts. What another plan, other data or other slots explain is taken out of them first.
 
 mod difference;
+mod page;
 mod parts;
 #[cfg(test)]
 mod tests;
@@ -16,19 +17,23 @@ mod words;
 use std::collections::BTreeMap;
 
 use serde::Serialize;
+use ts_rs::TS;
 use unfuse_postprocess::normalised;
 
 use crate::words::shell;
-use crate::{Report, ReportError};
+use crate::{QuerySummary, Report, ReportError};
 use difference::{Side, difference};
 use parts::{Executors, Run};
 
+pub(crate) use page::{EarlierRuns, wall_times};
+pub use page::{WallTime, WallTimeChange};
 pub use text::render;
 pub(crate) use words::plan_text;
 
 /// What the parts of an answer are about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "snake_case")]
+#[ts(rename = "WallTimeKind")]
 pub enum CauseKind {
     /// More, less or other rows.
     Data,
@@ -67,7 +72,8 @@ pub enum CauseKind {
 }
 
 /// A part of the wall time, or of the difference.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+#[ts(rename = "WallTimePart")]
 pub struct Part {
     /// What it is about.
     pub kind: CauseKind,
@@ -185,32 +191,31 @@ impl Answer {
             parts,
             notes,
         };
-        answer.add_commands();
+        let query = answer.now.queries.first().copied().unwrap_or_default();
+        let other = answer.before.as_ref().map(|before| &*before.profile);
+        add_commands(&mut answer.parts, &answer.now.profile, query, other);
         Ok(answer)
     }
+}
 
-    /// Says for the largest parts which command shows more.
-    fn add_commands(&mut self) {
-        let profile = shell(&self.now.profile);
-        let query = self.now.queries.first().copied().unwrap_or_default();
-        let other = self.before.as_ref().map(|before| shell(&before.profile));
-        for part in &mut self.parts {
-            part.command = match part.kind {
-                CauseKind::AnotherPlan | CauseKind::Codegen | CauseKind::Data => other
-                    .as_ref()
-                    .filter(|other| **other != profile)
-                    .map(|other| format!("unfuse report {profile} --against {other} --open")),
-                CauseKind::Operator | CauseKind::Task => {
-                    Some(format!("unfuse top {profile} --query {query} --by line"))
-                }
-                CauseKind::Python | CauseKind::Waiting | CauseKind::Gc => Some(format!(
-                    "unfuse top {profile} --query {query} --kind off-cpu"
-                )),
-                CauseKind::Contention => Some(format!("unfuse blame {profile} --victim {query}")),
-                CauseKind::Skew => Some(format!("unfuse skew {profile}")),
-                _ => None,
-            };
-        }
+/// Says which command shows more of each part of a query's wall time. `other` is the profile that it is compared with.
+fn add_commands(parts: &mut [Part], profile: &str, query: i64, other: Option<&str>) {
+    let shown = shell(profile);
+    for part in parts {
+        part.command = match part.kind {
+            CauseKind::AnotherPlan | CauseKind::Codegen | CauseKind::Data => other
+                .filter(|other| *other != profile)
+                .map(|other| format!("unfuse report {shown} --against {} --open", shell(other))),
+            CauseKind::Operator | CauseKind::Task => {
+                Some(format!("unfuse top {shown} --query {query} --by line"))
+            }
+            CauseKind::Python | CauseKind::Waiting | CauseKind::Gc => {
+                Some(format!("unfuse top {shown} --query {query} --kind off-cpu"))
+            }
+            CauseKind::Contention => Some(format!("unfuse blame {shown} --victim {query}")),
+            CauseKind::Skew => Some(format!("unfuse skew {shown}")),
+            _ => None,
+        };
     }
 }
 
@@ -301,10 +306,12 @@ fn largest_difference(report: &Report<'_>, against: &Report<'_>) -> Option<(Posi
 fn ended<'a>(report: &'a Report<'_>) -> impl Iterator<Item = usize> + 'a {
     let queries = report.summary.queries.iter().enumerate();
     queries
-        .filter(|(_, query)| {
-            query.query.is_some() && query.duration_ms.is_some() && query.error.is_none()
-        })
+        .filter(|(_, query)| has_ended(query))
         .map(|(at, _)| at)
+}
+
+fn has_ended(query: &QuerySummary) -> bool {
+    query.query.is_some() && query.duration_ms.is_some() && query.error.is_none()
 }
 
 /// Runs of a report's query in another one that ended: by the fingerprint, or else by the description where all of these have one

@@ -106,6 +106,10 @@ export type Bundle = {
  */
 details: Array<Detail>, 
 /**
+ * Where the wall time of each query went; null if it did not end well.
+ */
+wall_times: Array<WallTime | null>, 
+/**
  * The flame graphs of each query: operators by plan, operators by code, all frames.
  */
 flames: Array<[Stacks, Stacks, Stacks]>, 
@@ -1582,6 +1586,86 @@ what: string,
  * The time, ns.
  */
 ns: number, };
+
+/**
+ * Where the wall time of a query went.
+ */
+export type WallTime = { 
+/**
+ * Wall time, s.
+ */
+wall_s: number, 
+/**
+ * Largest first. They add up to the wall time.
+ */
+parts: Array<WallTimePart>, 
+/**
+ * What made it differ from other runs; null if there are none to compare with.
+ */
+change: WallTimeChange | null, };
+
+/**
+ * What made the wall time of a query differ from that of other runs.
+ */
+export type WallTimeChange = { 
+/**
+ * The earlier profile; null for the median run of the same profile.
+ */
+profile: string | null, 
+/**
+ * SQL execution ids of the other runs.
+ */
+queries: Array<number>, 
+/**
+ * Mean wall time of the other runs, s.
+ */
+wall_s: number, 
+/**
+ * Largest first. They add up to the difference.
+ */
+parts: Array<WallTimePart>, };
+
+/**
+ * What the parts of an answer are about.
+ */
+export type WallTimeKind = "data" | "another_plan" | "codegen" | "slots" | "operator" | "python" | "task" | "contention" | "gc" | "waiting" | "skew" | "few_tasks" | "scheduling" | "failed_tasks" | "driver" | "unknown" | "remainder";
+
+/**
+ * A part of the wall time, or of the difference.
+ */
+export type WallTimePart = { 
+/**
+ * What it is about.
+ */
+kind: WallTimeKind, 
+/**
+ * What took the time.
+ */
+what: string, 
+/**
+ * s; below 0 where it takes less than before.
+ */
+seconds: number, 
+/**
+ * Lower end of the 95% interval, by samples and, where there are several runs, by these.
+ */
+seconds_low: number, 
+/**
+ * Its upper end.
+ */
+seconds_high: number, 
+/**
+ * What it took before, s; null without a comparison, and for parts that have no time of their own.
+ */
+before_s: number | null, 
+/**
+ * What it takes now.
+ */
+after_s: number | null, 
+/**
+ * The command that shows more.
+ */
+command: string | null, };
 
 export const STAGE = 0;
 
