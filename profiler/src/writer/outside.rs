@@ -9,10 +9,12 @@ use std::path::PathBuf;
 
 use unfuse_format::OutsideRow;
 
+use self::children::{Child, Ended, children, ended_children};
 use self::home::{Home, MOST_LIST, is_open, read_start, shortened};
 use self::stat::ProcessStat;
 use crate::clock::{EpochOffset, monotonic_ns};
 
+mod children;
 mod home;
 mod stat;
 
@@ -20,8 +22,8 @@ mod stat;
 const SCAN_EVERY_NS: u64 = 1_000_000_000;
 /// Processes that a scan looks at.
 const MOST_PROCESSES: usize = 4096;
-/// Ancestors that are followed from an ended process.
-const MOST_ANCESTORS: usize = 64;
+/// Threads of a process whose own bytes are read.
+const MOST_THREADS: usize = 256;
 /// Groups that get a row for each resource.
 const MOST_GROUPS: usize = 5;
 /// A group gets no row for less than this part of what all groups used of a resource.
@@ -53,8 +55,13 @@ struct Seen {
     stat: ProcessStat,
     /// Bytes read and written so far, when it was last known to be active; `None` if they cannot be read.
     bytes: Option<[u64; 2]>,
+    /// The part of them that its own threads have moved, without its ended children. Only of processes that have or had
+    /// children.
+    own_bytes: Option<[u64; 2]>,
     /// Known once it has used something.
     home: Option<Home>,
+    /// One of its children, whose name stands for those that begin and end between two scans.
+    child: Option<Child>,
 }
 
 /// Processes that count as one: the nearest `java`, the name of the program, and where they belong.
@@ -142,7 +149,9 @@ impl OutsideMeter {
             let new = Seen {
                 stat,
                 bytes: None,
+                own_bytes: None,
                 home: None,
+                child: None,
             };
             scan.processes.insert(pid, new);
         }
@@ -155,14 +164,17 @@ impl OutsideMeter {
         let none = Scan::default();
         let last = self.last.as_ref().unwrap_or(&none);
         let ended = ended_children(last, scan);
+        let living = scan.processes.values().map(|seen| seen.stat.parent);
+        let parents: HashSet<u32> = living.chain(ended.keys().copied()).collect();
         for (pid, now) in &mut scan.processes {
             let before = last.before(*pid, now);
             // Bytes of an ended child become its parent's.
             let idle = before.is_some_and(|before| before.stat.is_as_active_as(&now.stat))
                 && !ended.contains_key(pid);
-            now.bytes = match before {
-                Some(before) if idle => before.bytes,
-                _ => bytes_of(*pid),
+            (now.bytes, now.own_bytes) = match before {
+                Some(before) if idle => (before.bytes, before.own_bytes),
+                _ if parents.contains(pid) => (bytes_of(*pid), own_bytes_of(*pid)),
+                _ => (bytes_of(*pid), None),
             };
             // A process moves to its group and user before it becomes another program.
             let home = before.filter(|before| before.stat.command == now.stat.command);
@@ -215,16 +227,10 @@ impl Scan {
     }
 }
 
-/// What had been counted of ended processes.
-#[derive(Debug, Default, Clone, Copy, PartialEq)]
-struct Ended {
-    ticks: u64,
-    bytes: [u64; 2],
-}
-
 /// The growth of each group between two scans, without the JVM and its descendants.
 fn groups(jvm: u32, last: &Scan, now: &mut Scan) -> BTreeMap<Group, Used> {
     let ended = ended_children(last, now);
+    let mut children = children(last, now, &ended);
     let kin = Ancestors::new(jvm, now);
     let mut groups: BTreeMap<Group, Used> = BTreeMap::new();
     for (pid, seen) in &mut now.processes {
@@ -236,54 +242,47 @@ fn groups(jvm: u32, last: &Scan, now: &mut Scan) -> BTreeMap<Group, Used> {
         if before.is_none() && last.is_part {
             continue;
         }
-        let used = growth(before, seen, ended.get(pid).copied().unwrap_or_default());
-        if used.ticks == 0 && used.bytes.is_none_or(|bytes| bytes == [0, 0]) && used.pages == 0 {
+        let nothing = Ended::default();
+        seen.child = children.remove(pid);
+        let (used, inherited) = growth(before, seen, ended.get(pid).unwrap_or(&nothing));
+        if used.is_none() && inherited.is_none() {
             continue;
         }
         let home = seen.home.get_or_insert_with(|| Home::of(*pid)).clone();
-        let group = (java, shown_command(&seen.stat), home);
-        let sum = groups.entry(group).or_default();
-        sum.processes += 1;
-        sum.ticks += used.ticks;
-        sum.pages += used.pages;
-        if let Some([read, written]) = used.bytes {
-            let [reads, writes] = sum.bytes.get_or_insert([0, 0]);
-            *reads += read;
-            *writes += written;
+        if let Some(child) = seen.child.as_ref().filter(|_| !inherited.is_none()) {
+            let home = child.home.clone().unwrap_or_else(|| home.clone());
+            let group = (java, child.command.clone(), home);
+            groups.entry(group).or_default().add(inherited);
+        }
+        if !used.is_none() {
+            let group = (java, shown_command(&seen.stat), home);
+            groups.entry(group).or_default().add(used);
         }
     }
     groups
 }
 
-/// What had been counted of processes that have ended, by the nearest ancestor that has not. What that one has used
-/// contains that of the descendants that it or they have waited for once more.
-fn ended_children(last: &Scan, now: &Scan) -> HashMap<u32, Ended> {
-    let has_ended = |pid: u32, seen: &Seen| now.before(pid, seen).is_none();
-    let mut ended: HashMap<u32, Ended> = HashMap::new();
-    for (pid, seen) in &last.processes {
-        if !has_ended(*pid, seen) {
-            continue;
-        }
-        let mut heir = seen.stat.parent;
-        // No chain is longer, unless readings at different times made it a loop.
-        for _ in 0..MOST_ANCESTORS {
-            match last.processes.get(&heir) {
-                Some(parent) if has_ended(heir, parent) => heir = parent.stat.parent,
-                _ => break,
+impl Used {
+    fn is_none(&self) -> bool {
+        self.ticks == 0 && self.bytes.is_none_or(|bytes| bytes == [0, 0]) && self.pages == 0
+    }
+
+    fn add(&mut self, other: Self) {
+        self.processes += other.processes;
+        self.ticks = self.ticks.saturating_add(other.ticks);
+        self.pages = self.pages.saturating_add(other.pages);
+        if let Some(bytes) = other.bytes {
+            let sums = self.bytes.get_or_insert([0, 0]);
+            for (sum, bytes) in sums.iter_mut().zip(bytes) {
+                *sum = sum.saturating_add(bytes);
             }
         }
-        let counted = seen.stat.ticks.saturating_add(seen.stat.waited_ticks);
-        let sum = ended.entry(heir).or_default();
-        sum.ticks = sum.ticks.saturating_add(counted);
-        for (sum, bytes) in sum.bytes.iter_mut().zip(seen.bytes.unwrap_or_default()) {
-            *sum = sum.saturating_add(bytes);
-        }
     }
-    ended
 }
 
-/// What a process has used since the last scan; `ended` was counted before of its children that have ended.
-fn growth(before: Option<&Seen>, now: &Seen, ended: Ended) -> Used {
+/// What a process has used since the last scan, and what it has inherited of its children that have ended: what they used after
+/// the last scan, at which `ended` had been counted of them. If none of its children was ever seen, all is its own.
+fn growth(before: Option<&Seen>, now: &Seen, ended: &Ended) -> (Used, Used) {
     let then = before.map(|before| &before.stat);
     let own = now
         .stat
@@ -301,12 +300,33 @@ fn growth(before: Option<&Seen>, now: &Seen, ended: Ended) -> Used {
         [0, 1].map(|index| now[index].saturating_sub(counted(index)))
     });
     let pages = then.map_or(0, |stat| stat.pages);
-    Used {
+    let mut used = Used {
         processes: 1,
-        ticks: own.saturating_add(waited.saturating_sub(ended.ticks)),
+        ticks: own,
         bytes,
         pages: now.stat.pages.saturating_sub(pages),
+    };
+    let mut inherited = Used {
+        processes: 1,
+        ticks: waited.saturating_sub(ended.ticks),
+        ..Used::default()
+    };
+    if now.child.is_none() {
+        used.ticks = used.ticks.saturating_add(inherited.ticks);
+        return (used, Used::default());
     }
+    let before_own = match before {
+        // It had inherited nothing yet.
+        Some(before) if before.stat.waited_ticks == 0 => before.own_bytes.or(before.bytes),
+        Some(before) => before.own_bytes,
+        None => Some([0, 0]),
+    };
+    if let (Some(all), Some(now), Some(then)) = (bytes, now.own_bytes, before_own) {
+        let own = [0, 1].map(|index| now[index].saturating_sub(then[index]).min(all[index]));
+        used.bytes = Some(own);
+        inherited.bytes = Some([0, 1].map(|index| all[index] - own[index]));
+    }
+    (used, inherited)
 }
 
 /// Who descends from whom at one scan.
@@ -397,11 +417,31 @@ fn largest(groups: &BTreeMap<Group, Used>, seconds: f64) -> HashSet<Group> {
     chosen
 }
 
+/// Bytes that a process has read and written, and its ended threads and children.
 fn bytes_of(pid: u32) -> Option<[u64; 2]> {
     if !is_open(pid) {
         return None;
     }
-    let text = read_start(&PathBuf::from(format!("/proc/{pid}/io")), 4096)?;
+    read_bytes(&PathBuf::from(format!("/proc/{pid}/io")))
+}
+
+/// Bytes that the threads of a process have read and written.
+fn own_bytes_of(pid: u32) -> Option<[u64; 2]> {
+    if !is_open(pid) {
+        return None;
+    }
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let of_threads = threads
+        .take(MOST_THREADS)
+        .filter_map(|thread| read_bytes(&thread.path().join("io")));
+    Some(of_threads.fold([0, 0], |sum, bytes| {
+        [0, 1].map(|index| u64::saturating_add(sum[index], bytes[index]))
+    }))
+}
+
+/// Reads /proc/PID/io or /proc/PID/task/TID/io.
+fn read_bytes(path: &PathBuf) -> Option<[u64; 2]> {
+    let text = read_start(path, 4096)?;
     let number = |name: &str| -> Option<u64> {
         let mut lines = text.lines().filter_map(|line| line.split_once(": "));
         lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()

@@ -1,11 +1,11 @@
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::Duration;
 
 use super::home::{MOST_TEXT, group_path};
 use super::*;
 
 /// A child that ends with the test.
-struct Hog(Child);
+struct Hog(std::process::Child);
 
 impl Drop for Hog {
     fn drop(&mut self) {
@@ -30,6 +30,8 @@ fn seen(command: &str, parent: u32, ticks: u64, waited_ticks: u64) -> Seen {
             ..ProcessStat::default()
         },
         bytes: None,
+        own_bytes: None,
+        child: None,
         home: Some(Home {
             uid: 0,
             cgroup: None,
@@ -108,18 +110,39 @@ fn the_time_of_ended_children_counts_once() {
         (1, seen("init", 0, 0, 0)),
         (5, seen("make", 1, 11, 100 + 60 + 30)),
     ]);
-    assert_eq!(ticks(&groups(9, &last, &mut now)), [(None, "make", 51)]);
-    // Its bytes become its parent's.
+    assert_eq!(
+        ticks(&groups(9, &last, &mut now)),
+        [(None, "cc1", 50), (None, "make", 1)]
+    );
+    // The next one begins and ends between two scans: it gets the name of the last one.
+    let mut later = scan(vec![(5, seen("make", 1, 12, 190 + 7))]);
+    assert_eq!(
+        ticks(&groups(9, &now, &mut later)),
+        [(None, "cc1", 7), (None, "make", 1)]
+    );
+    // Its bytes become its parent's, which has moved 2 by itself.
     let mut last = last;
-    let bytes = |scan: &mut Scan, pid, bytes| {
+    let bytes = |scan: &mut Scan, pid, all, own| {
         let seen = scan.processes.get_mut(&pid).unwrap();
-        seen.bytes = Some(bytes);
+        (seen.bytes, seen.own_bytes) = (Some(all), own);
     };
-    bytes(&mut last, 5, [100, 0]);
-    bytes(&mut last, 6, [1000, 50]);
-    bytes(&mut now, 5, [100 + 1000 + 7, 50 + 3]);
-    let found: Vec<_> = groups(9, &last, &mut now).into_values().collect();
-    assert_eq!((found[0].ticks, found[0].bytes), (51, Some([7, 3])));
+    bytes(&mut last, 5, [100, 0], Some([10, 0]));
+    bytes(&mut last, 6, [1000, 50], None);
+    bytes(&mut now, 5, [100 + 1000 + 7, 50 + 3], Some([12, 0]));
+    let moved = |last: &Scan, now: &mut Scan| -> Vec<_> {
+        let found = groups(9, last, now).into_iter();
+        found
+            .map(|((_, name, _), used)| (name, used.bytes))
+            .collect()
+    };
+    let (cc1, make) = ("cc1".to_owned(), "make".to_owned());
+    assert_eq!(
+        moved(&last, &mut now),
+        [(cc1.clone(), Some([5, 3])), (make.clone(), Some([2, 0]))]
+    );
+    // What make moved by itself is not known: all is its own.
+    bytes(&mut last, 5, [100, 0], None);
+    assert_eq!(moved(&last, &mut now), [(cc1, None), (make, Some([7, 3]))]);
     // So does the time of children's children, if both have ended.
     let family = vec![
         (5, seen("bash", 1, 10, 0)),
@@ -129,7 +152,7 @@ fn the_time_of_ended_children_counts_once() {
     let mut after = scan(vec![(5, seen("bash", 1, 10, 1 + 100 + 40 + 2))]);
     assert_eq!(
         ticks(&groups(9, &scan(family), &mut after)),
-        [(None, "bash", 2)]
+        [(None, "make", 2)]
     );
     // A parent that does not wait for its children.
     let mut now = scan(vec![(5, seen("make", 1, 11, 100))]);
@@ -206,4 +229,32 @@ fn a_process_beside_this_one_is_named() {
     assert!(meter.descendants().contains(&hog.0.id()));
     let own = std::process::id();
     assert!(rows.iter().all(|row| row.jvm != Some(own)), "{rows:?}");
+}
+
+#[test]
+fn short_children_are_named_and_not_the_shell_that_starts_them() {
+    // A file system in memory, as /tmp may be, counts no bytes.
+    let program = std::env::current_exe().expect("a path");
+    let dir = tempfile::tempdir_in(program.parent().expect("a directory")).expect("a directory");
+    let file = dir.path().join("written");
+    // Each writes 32 MiB and ends within a fraction of a second.
+    let hog = hog(&format!(
+        "while :; do dd if=/dev/zero of={} bs=1M count=32 2>/dev/null; done",
+        file.display()
+    ));
+    let mut meter = OutsideMeter::new(u32::MAX, true);
+    let (mut dd, mut sh) = (0, 0);
+    for _ in 0..4 {
+        std::thread::sleep(Duration::from_millis(1200));
+        for row in meter.look(EpochOffset::measure()) {
+            let written = row.write_bytes.unwrap_or_default();
+            match row.command.as_str() {
+                "dd" => dd += written,
+                "sh" => sh += written,
+                _ => {}
+            }
+        }
+    }
+    drop(hog);
+    assert!(dd > 0 && sh < dd / 4, "dd {dd}, sh {sh}");
 }
