@@ -60,6 +60,7 @@ enum Command {
     Completions(commands::completions::Completions),
     Man(commands::man::Man),
     Mcp(commands::mcp::Mcp),
+    Schema(commands::schema::Schema),
     Agent(commands::agent::Agent),
     Launch(commands::launch::Launch),
 }
@@ -99,6 +100,7 @@ fn main() -> ExitCode {
         Command::Completions(completions) => completions.execute(),
         Command::Man(man) => man.execute(),
         Command::Mcp(mcp) => mcp.execute(),
+        Command::Schema(schema) => schema.execute(),
         Command::Agent(agent) => agent.execute(),
         Command::Launch(launch) => launch.execute(),
     };

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, bail};
 use nix::sys::statfs::{PROC_SUPER_MAGIC, fstatfs};
 use nix::unistd::Uid;
+use schemars::JsonSchema;
 use serde::Serialize;
 use unfuse_files::{Directory, Kind, is_trusted};
 use unfuse_postprocess::plain::{Form, Plain};
@@ -47,7 +48,7 @@ pub fn write_plain_to(
 pub fn print(
     path: Option<&Path>,
     json: bool,
-    answer: &impl Serialize,
+    answer: &(impl Serialize + JsonSchema),
     text: impl FnOnce() -> String,
 ) -> Result<()> {
     write_plain_to(path, form(json), |out| {

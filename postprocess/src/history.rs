@@ -10,7 +10,7 @@ use crate::profile::{Profile, Selection};
 use crate::totals::{By, Totals};
 
 /// A query and its runs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct History {
     /// See [`Fingerprint`].
     pub fingerprint: String,
@@ -23,7 +23,7 @@ pub struct History {
 }
 
 /// A run of a query: an execution of an application.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Run {
     /// Spark application id.
     pub app: String,
@@ -44,7 +44,7 @@ pub struct Run {
 }
 
 /// The part of an operator or a heading in a run. The same operator has the same node and name in every run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Part {
     /// Plan node; none for a heading.
     pub node: Option<i32>,

@@ -34,7 +34,7 @@ pub enum By {
 }
 
 /// One row of a table.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Total {
     /// Spark application id; empty outside Spark.
     pub app: String,

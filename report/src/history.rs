@@ -13,7 +13,7 @@ use crate::text::shorten;
 const LEAST: f64 = 0.002;
 
 /// The queries of some profiles with their runs.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 pub enum Answer {
     /// All queries.

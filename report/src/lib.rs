@@ -22,6 +22,7 @@ mod numbered;
 pub mod plan;
 mod query;
 mod rows;
+pub mod schemas;
 pub mod size;
 pub mod skew;
 mod sources;

@@ -43,7 +43,7 @@ enum Format {
     Otlp,
     /// JSON for the Firefox Profiler: drop it on profiler.firefox.com
     Firefox,
-    /// JSON of unfuse for programs, see docs/export.schema.json
+    /// JSON of unfuse for programs, see `unfuse schema export`
     Json,
     /// CPU time and waits by operator as metrics, for Prometheus' node_exporter or a Pushgateway
     Prometheus,

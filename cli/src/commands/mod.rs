@@ -19,6 +19,7 @@ pub mod plan;
 pub mod record;
 pub mod report;
 pub mod run;
+pub mod schema;
 pub mod setup;
 pub mod size;
 pub mod skew;

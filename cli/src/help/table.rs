@@ -206,6 +206,10 @@ pub(super) const GROUPS: &[Group] = &[
                 ],
             ),
             entry("mcp", ["unfuse mcp unfuse-demo", "unfuse mcp ~/profiles"]),
+            entry(
+                "schema",
+                ["unfuse schema", "unfuse schema top > top.schema.json"],
+            ),
             entry("agent", ["unfuse agent", "unfuse agent | grep -A1 rate="]),
         ],
     },

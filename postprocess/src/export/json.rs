@@ -1,4 +1,4 @@
-//! unfuse's own JSON, for programs that have no profile format. `docs/export.schema.json` describes it.
+//! unfuse's own JSON, for programs that have no profile format. `docs/schemas/export.json` describes it.
 
 use std::borrow::Cow;
 use std::io::{self, Write};

@@ -171,9 +171,11 @@ impl OutsideMeter {
             // Bytes of an ended child become its parent's.
             let idle = before.is_some_and(|before| before.stat.is_as_active_as(&now.stat))
                 && !ended.contains_key(pid);
+            // Its children may all have begun and ended between two scans.
+            let inherits = parents.contains(pid) || now.stat.waited_ticks > 0;
             (now.bytes, now.own_bytes) = match before {
                 Some(before) if idle => (before.bytes, before.own_bytes),
-                _ if parents.contains(pid) => (bytes_of(*pid), own_bytes_of(*pid)),
+                _ if inherits => (bytes_of(*pid), own_bytes_of(*pid)),
                 _ => (bytes_of(*pid), None),
             };
             // A process moves to its group and user before it becomes another program.

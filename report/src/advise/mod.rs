@@ -51,7 +51,7 @@ pub struct Question<'a> {
 }
 
 /// What to change, the change that saves most first.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Answer {
     /// The profile.
     pub source: String,
@@ -64,7 +64,7 @@ pub struct Answer {
 }
 
 /// A suggestion.
-#[derive(Debug, Clone, PartialEq, Serialize, TS)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS, schemars::JsonSchema)]
 #[ts(rename = "Suggestion")]
 pub struct Advice {
     /// The rule.

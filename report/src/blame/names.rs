@@ -5,7 +5,7 @@ use ts_rs::TS;
 use unfuse_contention::{Culprit, KnownProcess, Query, QueryId, Workload};
 
 /// What a culprit is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum CulpritKind {
     /// Another query.

@@ -63,7 +63,7 @@ pub(super) struct Samples {
 }
 
 /// By how much a measure grew.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Change {
     /// Geometric mean over the runs before, in the unit of the measure.
     pub before: f64,

@@ -11,7 +11,7 @@ use crate::{Cost, Report, ReportError};
 pub use text::render;
 
 /// A query's plan. Times are seconds, shares are parts of the query's CPU time, 0 to 1.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Answer {
     /// Spark application id.
     pub app: String,
@@ -36,7 +36,7 @@ pub struct Answer {
 }
 
 /// An operator of the plan.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct PlanNode {
     /// Its number in the plan.
     pub node_id: i32,
@@ -68,7 +68,7 @@ pub struct PlanNode {
 }
 
 /// Work that no operator does.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Heading {
     /// What it is.
     pub name: String,
@@ -78,7 +78,7 @@ pub struct Heading {
 }
 
 /// CPU time and waits.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Share {
     /// CPU time.
     pub cpu_s: f64,
@@ -95,7 +95,7 @@ pub struct Share {
 }
 
 /// A line of code.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Line {
     /// File and line.
     pub place: String,

@@ -9,7 +9,7 @@ use unfuse_sizing::{
 };
 
 /// The answer of `unfuse size fit`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct FitAnswer<'a> {
     /// The file that holds the profile.
     pub profile: String,
@@ -40,7 +40,7 @@ pub struct FitAnswer<'a> {
 }
 
 /// How well a model fits.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Fits {
     /// Which model.
     pub model: Model,

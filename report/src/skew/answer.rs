@@ -14,7 +14,7 @@ use super::page::Times;
 use super::records::Records;
 
 /// The whole answer.
-#[derive(Debug, Serialize, TS)]
+#[derive(Debug, Serialize, TS, schemars::JsonSchema)]
 #[ts(rename = "Skew")]
 pub struct Answer {
     /// Stages that had tasks.
@@ -48,7 +48,7 @@ pub struct Answer {
 }
 
 /// A stage and what to do about it.
-#[derive(Debug, Serialize, TS)]
+#[derive(Debug, Serialize, TS, schemars::JsonSchema)]
 pub(super) struct SkewedStage {
     #[serde(flatten)]
     pub(super) finding: Finding,

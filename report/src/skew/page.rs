@@ -25,7 +25,7 @@ type Key<'a, T> = (&'a str, T);
 
 /// Times of a stage's tasks, in the order of their numbers: an entry for each column, which is the slowest of its
 /// tasks.
-#[derive(Debug, Serialize, TS)]
+#[derive(Debug, Serialize, TS, schemars::JsonSchema)]
 #[ts(rename = "TaskTimes")]
 pub(super) struct Times {
     /// Number of tasks in a column; the last column may have fewer.

@@ -47,7 +47,7 @@ impl RecordFilter<'_> {
 type Notes = Vec<String>;
 
 /// The analysis of a run's records.
-#[derive(Debug, Clone, Serialize, TS)]
+#[derive(Debug, Clone, Serialize, TS, schemars::JsonSchema)]
 pub struct Records {
     /// Number of records in the program's inputs.
     pub(super) inputs: u64,
@@ -62,7 +62,7 @@ pub struct Records {
 }
 
 /// A record that was slow in one place.
-#[derive(Debug, Clone, Serialize, TS)]
+#[derive(Debug, Clone, Serialize, TS, schemars::JsonSchema)]
 pub(super) struct SlowRecord {
     pub(super) at: Place,
     /// Time of its task's code for this record, s.
@@ -77,7 +77,7 @@ pub(super) struct SlowRecord {
 }
 
 /// A line of code.
-#[derive(Debug, Clone, Serialize, TS)]
+#[derive(Debug, Clone, Serialize, TS, schemars::JsonSchema)]
 #[ts(rename = "RecordLine")]
 pub(super) struct Line {
     pub(super) line: String,
@@ -85,7 +85,7 @@ pub(super) struct Line {
 }
 
 /// A result and the slowest path to it.
-#[derive(Debug, Clone, Serialize, TS)]
+#[derive(Debug, Clone, Serialize, TS, schemars::JsonSchema)]
 pub(super) struct SlowResult {
     pub(super) app: String,
     pub(super) stage: i32,
@@ -106,7 +106,7 @@ pub(super) struct SlowResult {
 }
 
 /// The place of a record.
-#[derive(Debug, Clone, Default, Serialize, TS)]
+#[derive(Debug, Clone, Default, Serialize, TS, schemars::JsonSchema)]
 #[ts(rename = "RecordPlace")]
 pub(super) struct Place {
     pub(super) app: String,

@@ -30,7 +30,7 @@ struct NodeRows {
 }
 
 /// A row for `--json`: an operator, or another key of the sum, in one run of a query.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TopRow<'a> {
     #[serde(flatten)]
     total: &'a Total,

@@ -48,7 +48,7 @@ pub struct Question<'a> {
 }
 
 /// How long a query or an application would take.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Answer {
     /// The profile or event log.
     pub source: String,
@@ -100,7 +100,7 @@ struct Asked<'a> {
 }
 
 /// A change by itself.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Trial {
     /// The change.
     pub change: String,
@@ -112,7 +112,7 @@ pub struct Trial {
 }
 
 /// A floor of the time.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Bound {
     /// What is ideal.
     pub floor: Floor,

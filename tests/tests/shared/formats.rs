@@ -1,6 +1,7 @@
 //! Exported profiles in the programs that read them. Their results are compared with `unfuse top`.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -217,13 +218,48 @@ fn firefox_profiler_knows_files_lines_and_categories() {
 #[test]
 fn json_is_as_its_schema_says() {
     let (_dir, file) = export("json", &[]);
-    let path = |name: &str| root().join(name).canonicalize().expect("the file is there");
+    check_schema("export", &file);
+}
+
+/// Validates a file against a schema that `unfuse schema` prints.
+fn check_schema(name: &str, file: &Path) {
+    let schema = tempfile::NamedTempFile::new().expect("a file");
+    let printed = run(unfuse().args(["schema", name]));
+    fs::write(schema.path(), printed.stdout).expect("written");
+    let check = root().join("tests/consumers/check.mjs").canonicalize();
     run(Consumers::get()
         .node()
-        .arg(path("tests/consumers/check.mjs"))
+        .arg(check.expect("the file is there"))
         .arg("schema")
-        .arg(path("docs/export.schema.json"))
-        .arg(&file));
+        .args([schema.path(), file]));
+}
+
+#[test]
+fn answers_are_as_their_schemas_say() {
+    let fixture = fixture();
+    let profile = fixture.to_str().expect("text");
+    let logs = root().join("analysis/eventlog/tests/fixtures");
+    let logs = logs.canonicalize().expect("the logs are there");
+    let log = |name: &str| logs.join(name).to_str().expect("text").to_owned();
+    let causes = log("causes-4.3");
+    let dir = tempfile::tempdir().expect("a directory");
+    let commands: [(&str, Vec<&str>); 9] = [
+        ("top", vec!["top", profile]),
+        ("plan", vec!["plan", profile]),
+        ("history", vec!["history", "--in", profile]),
+        ("why", vec!["why", profile]),
+        ("check", vec!["check", profile, "--against", profile]),
+        ("what-if", vec!["what-if", profile, "slots=4", "gc=0"]),
+        ("advise", vec!["advise", profile]),
+        ("blame", vec!["blame", profile]),
+        ("skew", vec!["skew", &causes]),
+    ];
+    for (name, arguments) in commands {
+        let printed = run(unfuse().args(arguments).arg("--json"));
+        let file = dir.path().join(name);
+        fs::write(&file, printed.stdout).expect("written");
+        check_schema(name, &file);
+    }
 }
 
 #[test]

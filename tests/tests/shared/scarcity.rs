@@ -59,7 +59,8 @@ fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     }
 }
 
-/// So many samples that chance hardly changes the ratio of two methods, on a busy machine too.
+/// So many samples that chance hardly changes the ratio of two methods, on a busy machine too. The programs run for so long that
+/// the start of the JVM has a small part of them.
 const OFTEN: [&str; 2] = ["--rate", "1000"];
 
 /// Checks that `sum` has about twice the samples of `mix`, and that there is little else.
@@ -284,7 +285,7 @@ fn a_wall_clock_that_is_set_back() {
         .arg(root().join("tests/programs/step.c")));
     let profile = dir.path().join("profile");
     let output =
-        run(profiled(dir.path(), &profile, &OFTEN, &["Clock", "4000"]).env("LD_PRELOAD", &library));
+        run(profiled(dir.path(), &profile, &OFTEN, &["Clock", "8000"]).env("LD_PRELOAD", &library));
     assert_eq!(output.stdout, b"the clock was set back: true\n");
     assert_eq!(said(&output).lines().count(), 1, "{}", said(&output));
     check_hot(&profile);
@@ -295,9 +296,9 @@ fn a_wall_clock_that_is_set_back() {
 fn a_container_with_its_own_monotonic_clock() {
     let dir = programs(&["Hot.java"]);
     let profile = dir.path().join("profile");
-    let job = profiled(dir.path(), &profile, &OFTEN, &["Hot", "2500"]);
+    let job = profiled(dir.path(), &profile, &OFTEN, &["Hot", "5000"]);
     let namespaces = ["--time", "--monotonic", "100000", "--fork"];
     let output = run(&mut inside(&namespaces, ":", &job));
-    assert_eq!(output.stdout, b"true profile: sum 2500\n");
+    assert_eq!(output.stdout, b"true profile: sum 5000\n");
     check_hot(&profile);
 }

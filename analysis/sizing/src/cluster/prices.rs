@@ -44,7 +44,7 @@ pub struct Instance {
 }
 
 /// The price that counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tariff {
     /// For permanent machines.
