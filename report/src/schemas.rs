@@ -2,7 +2,9 @@
 //! `unfuse export`, which other programs decide.
 
 #[cfg(test)]
-use schemars::{JsonSchema, SchemaGenerator, generate::SchemaSettings};
+use schemars::{
+    JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings, transform::RecursiveTransform,
+};
 
 /// Lists the answers with the names of their files.
 macro_rules! schemas {
@@ -27,7 +29,7 @@ schemas! {
     "check": "unfuse check --json", crate::check::Answer;
     "history": "unfuse history --json", crate::history::Answer;
     "impact": "unfuse impact --json", crate::impact::Answer;
-    "plan": "unfuse plan --json", crate::plan::Answer;
+    "plan": "unfuse plan --json", Vec<crate::plan::Answer>;
     "size-curve": "unfuse size curve --json", crate::size::Curve;
     "size-fit": "unfuse size fit --json", crate::size::FitAnswer<'_>;
     "size-offer": "unfuse size cheapest|best --json", crate::size::Answer;
@@ -41,6 +43,10 @@ schemas! {
 #[cfg(test)]
 fn schema<T: JsonSchema>(command: &str) -> String {
     let settings = SchemaSettings::draft2020_12().for_serialize();
+    // Not formats of JSON Schema, but types of Rust.
+    let settings = settings.with_transform(RecursiveTransform(|schema: &mut Schema| {
+        schema.remove("format");
+    }));
     let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
     schema.insert("title".to_owned(), command.into());
     serde_json::to_string_pretty(&schema).expect("JSON") + "\n"
