@@ -110,6 +110,9 @@ onPage("tabs move by arrows", async (page) => {
   await page.goto(url("canonical.html", "#/query/0-3/plan"));
   await page.getByRole("tab", { name: "Plan" }).focus();
   await page.keyboard.press("ArrowRight");
+  await page.waitForSelector("table.waterfall");
+  assert.equal(await page.getByRole("tab", { selected: true }).innerText(), "Wall time");
+  await page.keyboard.press("ArrowRight");
   await page.waitForSelector("table.stages");
   assert.equal(await page.getByRole("tab", { selected: true }).innerText(), "Stages and tasks");
 });
