@@ -16,19 +16,7 @@ pub enum Source {
 }
 
 /// A source of blame at level 6.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Culprit {
     /// A query; the victim itself if its own tasks blocked each other.
     Query(QueryId),

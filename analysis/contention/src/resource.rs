@@ -17,19 +17,7 @@ use crate::{ProcessId, StageId};
 /// Memory and slots count what is *held*, while section 5.2 of the paper counts what is acquired: a query that filled
 /// the memory before the victim began (the paper's own Mem-Internal experiment) acquires nothing while they overlap,
 /// yet the victim waits for its memory.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Resource {
     /// Processors.
     Cpu,
@@ -67,19 +55,7 @@ impl Resource {
 
 /// The kind of a wait (res' of the paper's explanations), finer than the resource. Consumption is by resource, since
 /// reads and writes share a disk; blocked time is by kind.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Kind {
     /// Waiting for a lock or monitor (counts as CPU, section 5.2).
     Lock,
@@ -173,19 +149,7 @@ impl Kind {
 }
 
 /// Processes that are not queries but have a name (section 5.1), with one task on every host.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum KnownProcess {
     /// Garbage collection of the JVMs.
     Gc,

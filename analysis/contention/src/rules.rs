@@ -27,7 +27,7 @@ impl Default for Thresholds {
 }
 
 /// The evidence for a suggestion.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
     /// The victim.
     pub victim: QueryId,
@@ -40,7 +40,7 @@ pub struct Evidence {
 }
 
 /// A suggestion. Only its evidence is measured; whether the action helps is not.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub enum Suggestion {
     /// The culprit harms the victim on one of several hosts: place one of them elsewhere.
     Move {

@@ -33,7 +33,7 @@ impl Default for Thresholds {
 }
 
 /// A suggestion: what to do, or what not to.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Suggestion {
     /// The resource.
     pub resource: Resource,

@@ -9,7 +9,7 @@ use crate::verdict::verdict;
 use crate::{CpuCounters, Resource, Runs, Scheme, Utilisation, Verdict};
 
 /// The analysis of a workload's runs.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Analysis {
     /// R_b.
     pub base: Scheme,
@@ -32,7 +32,7 @@ pub struct Analysis {
 }
 
 /// Runs at one scheme.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
 pub struct SchemeTime {
     /// The scheme.
     pub scheme: Scheme,
@@ -50,7 +50,7 @@ pub struct SchemeTime {
 }
 
 /// The saving by a faster CPU with the same other resources.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Improvement {
     /// The scheme with the faster CPU.
     pub scheme: Scheme,
@@ -61,7 +61,7 @@ pub struct Improvement {
 }
 
 /// An indicator that cannot be computed.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
 pub struct MissingIndicator {
     /// The resource.
     pub resource: Resource,

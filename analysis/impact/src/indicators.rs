@@ -6,7 +6,7 @@ use crate::estimate::{Estimate, Interval, Sample};
 use crate::{Resource, Runs, Scheme};
 
 /// The relative impact of a resource.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Indicator {
     /// The resource.
     pub resource: Resource,

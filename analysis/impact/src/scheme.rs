@@ -6,7 +6,7 @@ use std::fmt;
 use serde::Serialize;
 
 /// A resource scheme ⟨c, m, d, n⟩ (section 3.1). Memory never varies, so it has no field.
-#[derive(Clone, Debug, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Serialize)]
 pub struct Scheme {
     /// c: speed of the CPUs in any unit, more than 0; only ratios matter.
     pub cpu: f64,
@@ -62,9 +62,7 @@ impl fmt::Display for Scheme {
 }
 
 /// The four major resources.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Resource {
     /// CPUs with their caches.

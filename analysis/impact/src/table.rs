@@ -20,7 +20,7 @@ pub const COLUMNS: &str =
 pub const BASE_FORM: &str = "CPU/DISK/NETWORK, such as 1.2/HDD/1Gbps";
 
 /// One run, as a row of a CSV file.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Row {
     /// The workload; empty if there is only one.

@@ -10,7 +10,7 @@ use crate::indicators::{Candidates, Extreme, Indicator};
 ///
 /// Indicators need not sum to 1: those of table 1 sum to 0.98 to 1.09, and for one job they may overlap by more. So a
 /// CRI above 0.5 does not bound the others, and only measured indicators are compared.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case", tag = "certainty", content = "resources")]
 pub enum Verdict {
     /// Certainly this one of all four.

@@ -5,19 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// The library whose methods start most of a job's stages.
-#[derive(
-    Clone,
-    Copy,
-    Debug,
-    PartialEq,
-    Eq,
-    PartialOrd,
-    Ord,
-    Hash,
-    Serialize,
-    Deserialize,
-    schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Category {
     /// RDDs alone. The paper has no such category; it counts Wordcount as streaming.

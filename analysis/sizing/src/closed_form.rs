@@ -9,7 +9,7 @@ use crate::{Point, Range, Ranges, Run, SizingError};
 ///
 /// The paper's *B* is the sum over all unit tasks, whose number grows with s (equation 4). Equation 4 already
 /// multiplies by iter, and equation 5 does so again; here iterations count once, as in table III and as jobs behave.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClosedForm {
     /// T_prep, s: the median over the runs, as one slow start is not typical.
     pub preparation: f64,
@@ -26,7 +26,7 @@ pub struct ClosedForm {
 }
 
 /// The terms of equation 3, s. Communication and execution are parts of T_comp, so they are divided by n.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Terms {
     /// T_init + T_prep.
     pub constant: f64,

@@ -15,7 +15,7 @@ const CONFIDENCE: f64 = 0.95;
 const FEW: usize = 5;
 
 /// The predicted time of a job.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Prediction {
     /// The point.
     pub at: Point,
@@ -41,7 +41,7 @@ pub struct Prediction {
 }
 
 /// The probability of meeting a deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Chance {
     /// The deadline, s.
     pub deadline: f64,

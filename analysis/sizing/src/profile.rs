@@ -22,7 +22,7 @@ const MOST_TASKS: usize = 10_000_000;
 const TOGETHER: f64 = 0.98;
 
 /// A model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
     /// Equation 8.
@@ -57,7 +57,7 @@ pub struct Profile {
 
 /// A job's values of table II. Baselines are means of the runs on the fewest slots and, among these, with the fewest
 /// iterations and bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Baselines {
     /// *T_vs^baseline*, s, measured.
     pub sharing: f64,
@@ -70,7 +70,7 @@ pub struct Baselines {
 }
 
 /// One kind of unit task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct UnitTask {
     /// Its operation, *k*.
     pub name: String,

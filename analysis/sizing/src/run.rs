@@ -8,7 +8,7 @@ use crate::{Category, Point};
 const ALL: usize = 128;
 
 /// A successful run.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Run {
     /// The log or profile directory from which it was read.
     pub log: String,
@@ -27,7 +27,7 @@ pub struct Run {
 }
 
 /// The phases of figure 1, s. Those of tasks are summed over tasks, not divided by slots.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Phases {
     /// From the application's start to its first job: context, executors; *T_prep*.
     pub preparation: f64,
@@ -40,7 +40,7 @@ pub struct Phases {
 }
 
 /// A stage attempt that ran.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Stage {
     /// Its identity across runs: name and operations.
     pub class: String,
@@ -53,7 +53,7 @@ pub struct Stage {
 }
 
 /// Task times of a stage: each duration with its number of tasks, in order of launch.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Times(Vec<(f64, u32)>);
 

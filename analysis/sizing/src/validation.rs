@@ -11,14 +11,14 @@ use crate::{ClosedForm, Model, Point, Replay, Run};
 const FOLDS: usize = 20;
 
 /// Predictions of held-out runs by both models.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Validation {
     /// A row for each run that could be predicted without the runs of its point.
     pub held_out: Vec<HeldOut>,
 }
 
 /// A held-out run; all others at its point were held out with it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct HeldOut {
     /// Its log.
     pub log: String,

@@ -22,8 +22,8 @@ mod stat;
 const SCAN_EVERY_NS: u64 = 1_000_000_000;
 /// Processes that a scan looks at.
 const MOST_PROCESSES: usize = 4096;
-/// Threads of a process whose own bytes are read.
-const MOST_THREADS: usize = 256;
+/// The own bytes of a process with more threads are not read: that is slow, and few such processes have short children.
+const MOST_THREADS: usize = 8;
 /// Groups that get a row for each resource.
 const MOST_GROUPS: usize = 5;
 /// A group gets no row for less than this part of what all groups used of a resource.
@@ -55,8 +55,8 @@ struct Seen {
     stat: ProcessStat,
     /// Bytes read and written so far, when it was last known to be active; `None` if they cannot be read.
     bytes: Option<[u64; 2]>,
-    /// The part of them that its own threads have moved, without its ended children. Only of processes that have or had
-    /// children.
+    /// The part of them that its own threads have moved, without its ended children. Only of processes with few threads that have
+    /// or had children.
     own_bytes: Option<[u64; 2]>,
     /// Known once it has used something.
     home: Option<Home>,
@@ -172,7 +172,7 @@ impl OutsideMeter {
             let idle = before.is_some_and(|before| before.stat.is_as_active_as(&now.stat))
                 && !ended.contains_key(pid);
             // Its children may all have begun and ended between two scans.
-            let inherits = parents.contains(pid) || now.stat.waited_ticks > 0;
+            let inherits = (parents.contains(pid) || now.stat.waited_ticks > 0) && *pid != self.jvm;
             (now.bytes, now.own_bytes) = match before {
                 Some(before) if idle => (before.bytes, before.own_bytes),
                 _ if inherits => (bytes_of(*pid), own_bytes_of(*pid)),
@@ -234,6 +234,7 @@ fn groups(jvm: u32, last: &Scan, now: &mut Scan) -> BTreeMap<Group, Used> {
     let ended = ended_children(last, now);
     let mut children = children(last, now, &ended);
     let kin = Ancestors::new(jvm, now);
+    let nothing = Ended::default();
     let mut groups: BTreeMap<Group, Used> = BTreeMap::new();
     for (pid, seen) in &mut now.processes {
         let Some(java) = kin.outside(*pid) else {
@@ -244,7 +245,6 @@ fn groups(jvm: u32, last: &Scan, now: &mut Scan) -> BTreeMap<Group, Used> {
         if before.is_none() && last.is_part {
             continue;
         }
-        let nothing = Ended::default();
         seen.child = children.remove(pid);
         let (used, inherited) = growth(before, seen, ended.get(pid).unwrap_or(&nothing));
         if used.is_none() && inherited.is_none() {
@@ -427,15 +427,20 @@ fn bytes_of(pid: u32) -> Option<[u64; 2]> {
     read_bytes(&PathBuf::from(format!("/proc/{pid}/io")))
 }
 
-/// Bytes that the threads of a process have read and written.
+/// Bytes that the threads of a process have read and written; none if it has many.
 fn own_bytes_of(pid: u32) -> Option<[u64; 2]> {
     if !is_open(pid) {
         return None;
     }
     let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
-    let of_threads = threads
-        .take(MOST_THREADS)
-        .filter_map(|thread| read_bytes(&thread.path().join("io")));
+    let threads: Vec<PathBuf> = threads
+        .take(MOST_THREADS + 1)
+        .map(|thread| thread.path().join("io"))
+        .collect();
+    if threads.len() > MOST_THREADS {
+        return None;
+    }
+    let of_threads = threads.iter().filter_map(read_bytes);
     Some(of_threads.fold([0, 0], |sum, bytes| {
         [0, 1].map(|index| u64::saturating_add(sum[index], bytes[index]))
     }))

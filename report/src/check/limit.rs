@@ -9,7 +9,7 @@ use serde::Serialize;
 const MOST: f64 = 100.0;
 
 /// By how much a measure may grow, as a part of what it was: 0.05 is 5%.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(transparent)]
 pub struct Limit(f64);
 

@@ -8,7 +8,7 @@ use super::{Edge, Graph, Key};
 use crate::{Culprit, HostId, Kind, QueryId, Resource, StageId};
 
 /// Expl(vq, vs, res, res', host, cs, cq, P): one path through the graph.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Explanation {
     /// vq: the victim query.
     pub victim: QueryId,

@@ -15,7 +15,7 @@ const PARTS: f64 = 100.0;
 const CAPACITIES: usize = 5_000;
 
 /// Number of machines of each type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(transparent)]
 pub struct Cluster(pub Vec<(String, u32)>);
 

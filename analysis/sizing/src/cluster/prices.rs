@@ -44,7 +44,7 @@ pub struct Instance {
 }
 
 /// The price that counts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tariff {
     /// For permanent machines.

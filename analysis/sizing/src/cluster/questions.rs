@@ -9,7 +9,7 @@ use crate::SizingError;
 pub type Time<'a> = dyn Fn(f64) -> Result<f64, SizingError> + 'a;
 
 /// A cluster with the time and cost of the job.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Offer {
     /// The machines.
     pub cluster: Cluster,

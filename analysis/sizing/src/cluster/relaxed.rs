@@ -18,7 +18,7 @@ use crate::SizingError;
 use crate::least_squares::{is_solved, settings};
 
 /// The optimum with fractional numbers of machines.
-#[derive(Clone, Debug, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RelaxedOptimum {
     /// Number of machines of each type.
     pub machines: Vec<(String, f64)>,

@@ -33,7 +33,7 @@ pub struct Logs {
 }
 
 /// A log or profile without a usable run.
-#[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct LeftOut {
     /// Its path.
     pub log: String,

@@ -20,7 +20,7 @@ const Z: f64 = 1.96;
 const SEED: u64 = 26;
 
 /// How long a run takes after changes, and what that saves, s.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, TS, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, TS)]
 pub struct Estimate {
     /// The time after the changes.
     pub then_s: f64,

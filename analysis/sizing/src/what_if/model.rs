@@ -16,7 +16,7 @@ pub struct Model<'a> {
 }
 
 /// A bound that is an answer by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Floor {
     /// All tasks of a stage take equally long.

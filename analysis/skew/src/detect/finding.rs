@@ -25,9 +25,7 @@ impl Default for Options {
 }
 
 /// Why a task is slower than the others.
-#[derive(
-    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, TS, schemars::JsonSchema,
-)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// It has more data, in proportion.
@@ -80,7 +78,7 @@ impl Cause {
 }
 
 /// The verdict on a stage's tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "kebab-case")]
 #[ts(rename = "TaskVerdict")]
 pub enum Verdict {
@@ -93,7 +91,7 @@ pub enum Verdict {
 }
 
 /// A measure of a task's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// Records from sources, cache and shuffles.
@@ -137,7 +135,7 @@ impl Measure {
 }
 
 /// Time by cause.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, TS, schemars::JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, TS)]
 #[ts(rename = "CausePart")]
 pub struct Part {
     /// The cause.
@@ -148,7 +146,7 @@ pub struct Part {
 }
 
 /// A task that is slow beyond chance.
-#[derive(Clone, Debug, PartialEq, Serialize, TS, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
 pub struct SlowTask {
     /// Number of the task in the stage: the partition, if known.
     pub index: i32,
@@ -175,7 +173,7 @@ pub struct SlowTask {
 }
 
 /// A task that still runs, for longer than chance explains. Its final time can only be longer.
-#[derive(Clone, Debug, PartialEq, Serialize, TS, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
 pub struct HangingTask {
     /// Number of the task in the stage: the partition, if known.
     pub index: i32,
@@ -190,7 +188,7 @@ pub struct HangingTask {
 }
 
 /// The finding on a stage.
-#[derive(Clone, Debug, PartialEq, Serialize, TS, schemars::JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Serialize, TS)]
 pub struct Finding {
     /// The application's id.
     pub app: String,

@@ -126,7 +126,7 @@ table! {
         pub jvm: Option<u32>,
         /// Number of processes.
         pub processes: u32,
-        /// CPU time, with that of ended children, s.
+        /// CPU time, also of those that have ended, s.
         pub cpu_s: f64,
         /// Bytes that they caused to be read from disks; null if the writer may not read that.
         pub read_bytes: Option<u64>,
