@@ -18,8 +18,9 @@ use crate::output::{print, write_to};
 ///
 /// A query is the same if description and plan are the same, or else the description alone if it is unique. Wall time, CPU
 /// time and the CPU time of each operator are compared. A change is a regression only if its whole range is above
-/// --max-regression, and so is that for each row. Wall times also have to grow without waits for a CPU. The ranges hold together with 95% probability, however many comparisons
-/// there are. Wall times of single runs are never a regression: record several runs on both sides.
+/// --max-regression, and so is that for each row. A wall time must also have grown without waits for a CPU. The ranges hold
+/// together with 95% probability, however many comparisons there are. Wall times of single runs are never a regression: record
+/// several runs on both sides.
 #[derive(Debug, Args)]
 #[command(
     group = ArgGroup::new("base").required(true).args(["against", "baseline"]),

@@ -89,7 +89,6 @@ export function WallTimeTab({ detail, query, summary }: TabProps) {
 
 function Change({ of, now, to }: { of: WallTimeChange; now: number; to: (part: WallTimePart) => string | undefined }) {
   const difference = now - of.wall_s;
-  const other = of.profile === null ? `the median run (query ${of.queries[0]})` : `${of.profile}`;
   const runs = of.profile !== null && of.queries.length > 1 ? `, the mean of ${plural(of.queries.length, "run")}` : "";
   let at = of.wall_s;
   const rows = of.parts.map((part): Row => {
@@ -131,11 +130,11 @@ function Change({ of, now, to }: { of: WallTimeChange; now: number; to: (part: W
         {Math.abs(difference) < 0.0005
           ? "As long as "
           : `${seconds(Math.abs(difference))} ${difference > 0 ? "longer" : "shorter"} than `}
-        {of.profile === null ? other : "before"}
+        {of.profile === null ? `the median run (query ${of.queries[0]})` : "before"}
       </h2>
       <p class="crumbs">
-        {seconds(now)} now, {seconds(of.wall_s)} {of.profile === null ? "in the median run" : `in ${other}${runs}`}. The
-        parts add up to the difference.{least > 0 && ` The bars begin at ${seconds(least)}.`}
+        {seconds(now)} now, {seconds(of.wall_s)} {of.profile === null ? "in the median run" : `in ${of.profile}${runs}`}
+        . The parts add up to the difference.{least > 0 && ` The bars begin at ${seconds(least)}.`}
       </p>
       <Waterfall rows={[before, ...rows]} least={least} last={["now", seconds(now)]} name="Parts of the difference">
         <span class="v-unknown" style={{ left: 0, width: `${(100 * (now - least)) / (high - least || 1)}%` }} />

@@ -66,25 +66,15 @@ impl EarlierRuns {
         let matched = matched_runs(before, now);
         let found = matched.into_par_iter().filter_map(|(old, new)| {
             let summaries = &before.summary.queries;
-            let ended: Vec<usize> = old
-                .into_iter()
-                .filter(|at| has_ended(&summaries[*at]))
-                .collect();
-            let runs = ended
-                .iter()
-                .filter_map(|at| Run::new(before, *at, &executors));
-            let runs: Vec<Run> = runs.collect();
-            let queries = ended.iter().filter_map(|at| summaries[*at].query).collect();
-            let side = || Side::new(&runs);
-            (!runs.is_empty()).then(|| {
-                (
-                    Earlier {
-                        queries,
-                        side: side(),
-                    },
-                    new,
-                )
-            })
+            let ended = old.iter().filter(|at| has_ended(&summaries[**at]));
+            let (queries, runs): (Vec<_>, Vec<_>) = ended
+                .filter_map(|at| {
+                    let run = Run::new(before, *at, &executors)?;
+                    Some((summaries[*at].query?, run))
+                })
+                .unzip();
+            let side = (!runs.is_empty()).then(|| Side::new(&runs))?;
+            Some((Earlier { queries, side }, new))
         });
         let found: Vec<(Earlier, Vec<usize>)> = found.collect();
         let mut earlier = Self {
