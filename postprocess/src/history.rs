@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use unfuse_format::ExecutionId;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::fingerprint::{Fingerprint, normalised};
@@ -10,7 +11,7 @@ use crate::profile::{Profile, Selection};
 use crate::totals::{By, Totals};
 
 /// A query and its runs.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct History {
     /// See [`Fingerprint`].
     pub fingerprint: String,
@@ -23,7 +24,7 @@ pub struct History {
 }
 
 /// A run of a query: an execution of an application.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Run {
     /// Spark application id.
     pub app: String,
@@ -44,7 +45,7 @@ pub struct Run {
 }
 
 /// The part of an operator or a heading in a run. The same operator has the same node and name in every run.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Part {
     /// Plan node; none for a heading.
     pub node: Option<i32>,

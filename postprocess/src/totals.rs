@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use unfuse_format::{ExecutionId, Frame, SampleKind};
 
@@ -34,7 +35,7 @@ pub enum By {
 }
 
 /// One row of a table.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Total {
     /// Spark application id; empty outside Spark.
     pub app: String,

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use chrono::DateTime;
+use schemars::JsonSchema;
 use serde::Serialize;
 use unfuse_postprocess::{History, Profile, histories, median};
 
@@ -13,7 +14,7 @@ use crate::text::shorten;
 const LEAST: f64 = 0.002;
 
 /// The queries of some profiles with their runs.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(untagged)]
 pub enum Answer {
     /// All queries.

@@ -1,5 +1,6 @@
 //! The paper's suggestions for an indicator that does not match a utilisation (sections 5.1 to 5.4).
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{Indicator, Resource, Utilisation};
@@ -33,7 +34,7 @@ impl Default for Thresholds {
 }
 
 /// A suggestion: what to do, or what not to.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Suggestion {
     /// The resource.
     pub resource: Resource,

@@ -1,5 +1,6 @@
 //! The analysis of a workload's runs.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::advice::{self, Suggestion, Thresholds};
@@ -9,7 +10,7 @@ use crate::verdict::verdict;
 use crate::{CpuCounters, Resource, Runs, Scheme, Utilisation, Verdict};
 
 /// The analysis of a workload's runs.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Analysis {
     /// R_b.
     pub base: Scheme,
@@ -32,7 +33,7 @@ pub struct Analysis {
 }
 
 /// Runs at one scheme.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct SchemeTime {
     /// The scheme.
     pub scheme: Scheme,
@@ -50,7 +51,7 @@ pub struct SchemeTime {
 }
 
 /// The saving by a faster CPU with the same other resources.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Improvement {
     /// The scheme with the faster CPU.
     pub scheme: Scheme,
@@ -61,7 +62,7 @@ pub struct Improvement {
 }
 
 /// An indicator that cannot be computed.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct MissingIndicator {
     /// The resource.
     pub resource: Resource,

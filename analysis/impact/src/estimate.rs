@@ -5,6 +5,7 @@
 //! degrees of freedom of Welch and Satterthwaite, so few repetitions make it wide. If a group with any influence has
 //! only one repetition, there is no interval.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
@@ -12,7 +13,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub const CONFIDENCE: f64 = 0.95;
 
 /// An interval at [`CONFIDENCE`].
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Interval {
     /// Its lower end.
     pub low: f64,

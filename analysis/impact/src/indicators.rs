@@ -1,12 +1,13 @@
 //! Equations 1 and 3 to 6. Equation 2 only motivates them and is not computed.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::estimate::{Estimate, Interval, Sample};
 use crate::{Resource, Runs, Scheme};
 
 /// The relative impact of a resource.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Indicator {
     /// The resource.
     pub resource: Resource,

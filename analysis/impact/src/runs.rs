@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::{InputError, Scheme};
@@ -26,7 +27,7 @@ pub struct Run {
 
 /// The processor's counters, which can confirm CRI and MRI: if memory is the limit, a faster CPU has fewer instructions
 /// for each cycle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct CpuCounters {
     /// Instructions for each cycle.
     pub ipc: Option<f64>,
@@ -35,7 +36,7 @@ pub struct CpuCounters {
 }
 
 /// Utilisation of resources, 0 to 1 (section 5: CPU over all cores, bandwidths of disk and network).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, JsonSchema)]
 pub struct Utilisation {
     /// All CPUs.
     pub cpu: Option<f64>,

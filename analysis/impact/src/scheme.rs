@@ -3,10 +3,11 @@
 use std::cmp::Ordering;
 use std::fmt;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// A resource scheme ⟨c, m, d, n⟩ (section 3.1). Memory never varies, so it has no field.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Serialize, JsonSchema)]
 pub struct Scheme {
     /// c: speed of the CPUs in any unit, more than 0; only ratios matter.
     pub cpu: f64,
@@ -62,7 +63,7 @@ impl fmt::Display for Scheme {
 }
 
 /// The four major resources.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Resource {
     /// CPUs with their caches.

@@ -1,5 +1,6 @@
 //! The bottleneck, with the certainty that intervals allow.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::Resource;
@@ -10,7 +11,7 @@ use crate::indicators::{Candidates, Extreme, Indicator};
 ///
 /// Indicators need not sum to 1: those of table 1 sum to 0.98 to 1.09, and for one job they may overlap by more. So a
 /// CRI above 0.5 does not bound the others, and only measured indicators are compared.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "certainty", content = "resources")]
 pub enum Verdict {
     /// Certainly this one of all four.

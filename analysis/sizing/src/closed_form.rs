@@ -1,5 +1,6 @@
 //! The closed form, equations 1 to 8.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::least_squares;
@@ -9,7 +10,7 @@ use crate::{Point, Range, Ranges, Run, SizingError};
 ///
 /// The paper's *B* is the sum over all unit tasks, whose number grows with s (equation 4). Equation 4 already
 /// multiplies by iter, and equation 5 does so again; here iterations count once, as in table III and as jobs behave.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClosedForm {
     /// T_prep, s: the median over the runs, as one slow start is not typical.
     pub preparation: f64,
@@ -26,7 +27,7 @@ pub struct ClosedForm {
 }
 
 /// The terms of equation 3, s. Communication and execution are parts of T_comp, so they are divided by n.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Terms {
     /// T_init + T_prep.
     pub constant: f64,

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// The input variables of a run or a question.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Point {
     /// *n*, number of tasks that can run at once. The paper counts nodes of one type; with several types only slots are
     /// comparable.
@@ -17,7 +18,7 @@ pub struct Point {
 }
 
 /// The range of a variable in the fitted runs.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Range {
     /// The least.
     pub least: f64,
@@ -26,7 +27,7 @@ pub struct Range {
 }
 
 /// The ranges of all variables.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Ranges {
     /// Slots.
     pub slots: Range,

@@ -1,5 +1,6 @@
 //! Predicts seconds with an interval, and refuses questions outside the data.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 use unfuse_format::counted;
@@ -15,7 +16,7 @@ const CONFIDENCE: f64 = 0.95;
 const FEW: usize = 5;
 
 /// The predicted time of a job.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Prediction {
     /// The point.
     pub at: Point,
@@ -41,7 +42,7 @@ pub struct Prediction {
 }
 
 /// The probability of meeting a deadline.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Chance {
     /// The deadline, s.
     pub deadline: f64,

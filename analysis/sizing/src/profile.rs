@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use unfuse_files::read_given_text;
 
@@ -22,7 +23,7 @@ const MOST_TASKS: usize = 10_000_000;
 const TOGETHER: f64 = 0.98;
 
 /// A model.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Model {
     /// Equation 8.
@@ -57,7 +58,7 @@ pub struct Profile {
 
 /// A job's values of table II. Baselines are means of the runs on the fewest slots and, among these, with the fewest
 /// iterations and bytes.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Baselines {
     /// *T_vs^baseline*, s, measured.
     pub sharing: f64,
@@ -70,7 +71,7 @@ pub struct Baselines {
 }
 
 /// One kind of unit task.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct UnitTask {
     /// Its operation, *k*.
     pub name: String,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::point::points;
@@ -11,14 +12,14 @@ use crate::{ClosedForm, Model, Point, Replay, Run};
 const FOLDS: usize = 20;
 
 /// Predictions of held-out runs by both models.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Validation {
     /// A row for each run that could be predicted without the runs of its point.
     pub held_out: Vec<HeldOut>,
 }
 
 /// A held-out run; all others at its point were held out with it.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HeldOut {
     /// Its log.
     pub log: String,

@@ -14,6 +14,7 @@ mod tests;
 mod text;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_format::{ApplicationRow, ExecutorRow, FormatError};
@@ -51,7 +52,7 @@ pub struct Question<'a> {
 }
 
 /// What to change, the change that saves most first.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// The profile.
     pub source: String,
@@ -64,7 +65,7 @@ pub struct Answer {
 }
 
 /// A suggestion.
-#[derive(Debug, Clone, PartialEq, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[ts(rename = "Suggestion")]
 pub struct Advice {
     /// The rule.

@@ -1,5 +1,6 @@
 //! The answer as data, which `--json` prints and the text is made from.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_contention::{Culprit, Explanation, Input, Options, VictimStages, Workload};
@@ -14,7 +15,7 @@ use super::ranking::ranked;
 use super::simple::Simple;
 
 /// The whole answer.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Answer {
     /// The victim, or all queries, those with the most blocked time first.
     pub(super) victims: Vec<Victim>,
@@ -65,7 +66,7 @@ impl Scope {
 }
 
 /// A query that was slowed down.
-#[derive(Debug, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Serialize, TS, JsonSchema)]
 pub(super) struct Victim {
     /// Its number; invented if its name in a CSV file is not a number.
     pub(super) query: u64,
@@ -102,7 +103,7 @@ pub(super) struct Victim {
 }
 
 /// One line of a ranking.
-#[derive(Debug, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Serialize, TS, JsonSchema)]
 #[ts(rename = "Blame")]
 pub(super) struct Row {
     pub(super) name: String,
@@ -151,7 +152,7 @@ impl Row {
 }
 
 /// One path from a culprit to a victim.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Path {
     pub(super) victim: u64,
     pub(super) victim_stage: u32,
@@ -171,7 +172,7 @@ pub(super) struct Path {
 }
 
 /// A suggestion.
-#[derive(Debug, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Serialize, TS, JsonSchema)]
 pub(super) struct Advice {
     /// `move`, `delay`, `reprioritise`, `change-pool` or `look-outside`.
     pub(super) action: &'static str,
@@ -181,7 +182,7 @@ pub(super) struct Advice {
 }
 
 /// The results of simpler methods.
-#[derive(Debug, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Serialize, TS, JsonSchema)]
 pub(super) struct Baselines {
     /// Naive-Overlap: seconds that each query ran at the same time.
     pub(super) naive_overlap: Vec<(String, f64)>,

@@ -1,11 +1,12 @@
 //! Names of queries and culprits.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_contention::{Culprit, KnownProcess, Query, QueryId, Workload};
 
 /// What a culprit is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum CulpritKind {
     /// Another query.

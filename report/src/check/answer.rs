@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use unfuse_format::counted;
 
@@ -15,7 +16,7 @@ use crate::text::list;
 use crate::words::shell;
 
 /// What a comparison found, worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
     /// The query failed, and did not before.
@@ -35,7 +36,7 @@ pub enum Status {
 }
 
 /// What is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// Wall time of the query, s.
@@ -47,7 +48,7 @@ pub enum Measure {
 }
 
 /// One measure of a query before and now.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Comparison {
     /// What it is.
     pub measure: Measure,
@@ -67,7 +68,7 @@ pub struct Comparison {
 }
 
 /// A query that both sides have.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Query {
     /// What to call it.
     pub name: String,
@@ -94,7 +95,7 @@ pub struct Query {
 }
 
 /// A query that only one side has.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct MissingQuery {
     /// What to call it.
     pub name: String,
@@ -109,7 +110,7 @@ pub struct MissingQuery {
 }
 
 /// Whether queries became slower.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// The profile.
     pub profile: String,

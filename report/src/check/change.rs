@@ -1,5 +1,6 @@
 //! How much larger a measure is now than before, with its interval.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use unfuse_impact::{Interval, Sample, difference};
 
@@ -63,7 +64,7 @@ pub(super) struct Samples {
 }
 
 /// By how much a measure grew.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 pub struct Change {
     /// Geometric mean over the runs before, in the unit of the measure.
     pub before: f64,

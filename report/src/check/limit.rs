@@ -3,13 +3,14 @@
 use std::fmt;
 use std::str::FromStr;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// The largest one; more is most likely a percentage without its sign.
 const MOST: f64 = 100.0;
 
 /// By how much a measure may grow, as a part of what it was: 0.05 is 5%.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Limit(f64);
 

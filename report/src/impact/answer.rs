@@ -1,12 +1,13 @@
 //! The answer as data.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use unfuse_impact::{Analysis, CONFIDENCE, Table};
 
 use crate::ReportError;
 
 /// The whole answer.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Answer {
     /// Confidence level of all intervals, 0 to 1.
     pub confidence: f64,
@@ -19,7 +20,7 @@ pub struct Answer {
 }
 
 /// One workload of a table.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Workload {
     /// Its name; empty if there is only one workload.
     pub name: String,
@@ -29,7 +30,7 @@ pub struct Workload {
 }
 
 /// One query of profiles.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Query {
     /// The fingerprint, which all runs share.
     pub fingerprint: String,
@@ -42,7 +43,7 @@ pub struct Query {
 }
 
 /// One operator of a query.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Operator {
     /// Plan node; none for a heading.
     pub node: Option<i32>,

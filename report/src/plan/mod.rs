@@ -2,6 +2,7 @@
 
 mod text;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use crate::model::{HotLine, Node, QueryDetail, QuerySummary, Range, Wait};
@@ -11,7 +12,7 @@ use crate::{Cost, Report, ReportError};
 pub use text::render;
 
 /// A query's plan. Times are seconds, shares are parts of the query's CPU time, 0 to 1.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// Spark application id.
     pub app: String,
@@ -36,7 +37,7 @@ pub struct Answer {
 }
 
 /// An operator of the plan.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct PlanNode {
     /// Its number in the plan.
     pub node_id: i32,
@@ -68,7 +69,7 @@ pub struct PlanNode {
 }
 
 /// Work that no operator does.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Heading {
     /// What it is.
     pub name: String,
@@ -78,7 +79,7 @@ pub struct Heading {
 }
 
 /// CPU time and waits.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Share {
     /// CPU time.
     pub cpu_s: f64,
@@ -95,7 +96,7 @@ pub struct Share {
 }
 
 /// A line of code.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Line {
     /// File and line.
     pub place: String,

@@ -1,5 +1,6 @@
 //! The answers as data, which `--json` prints.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use unfuse_sizing::{
     Chance, Cluster, Market, Model, Offer, Prediction, RelaxedOptimum, SizingError, Tariff, best,
@@ -10,7 +11,7 @@ use super::Job;
 use crate::ReportError;
 
 /// How long a job takes on one cluster.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PredictionAnswer {
     /// Its machines; none if the question was about slots.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -24,7 +25,7 @@ pub struct PredictionAnswer {
 }
 
 /// The best cluster.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Answer {
     /// The currency of the prices.
     pub currency: String,
@@ -46,7 +47,7 @@ pub struct Answer {
 }
 
 /// An offer with the interval of its time.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct PricedOffer {
     /// The cluster with its estimated time and cost.
     #[serde(flatten)]
@@ -58,7 +59,7 @@ pub struct PricedOffer {
 }
 
 /// All clusters that no other one beats in both time and cost.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Curve {
     /// The application's name.
     pub application: String,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use unfuse_sizing::{
     Baselines, Category, ClosedForm, LeftOut, Logs, Model, Profile, Ranges, SizingError, UnitTask,
@@ -9,7 +10,7 @@ use unfuse_sizing::{
 };
 
 /// The answer of `unfuse size fit`.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct FitAnswer<'a> {
     /// The file that holds the profile.
     pub profile: String,
@@ -40,7 +41,7 @@ pub struct FitAnswer<'a> {
 }
 
 /// How well a model fits.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Serialize, JsonSchema)]
 pub struct Fits {
     /// Which model.
     pub model: Model,

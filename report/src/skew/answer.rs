@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_format::{ExecutionId, ProfileDir};
@@ -14,7 +15,7 @@ use super::page::Times;
 use super::records::Records;
 
 /// The whole answer.
-#[derive(Debug, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Serialize, TS, JsonSchema)]
 #[ts(rename = "Skew")]
 pub struct Answer {
     /// Stages that had tasks.
@@ -48,7 +49,7 @@ pub struct Answer {
 }
 
 /// A stage and what to do about it.
-#[derive(Debug, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Serialize, TS, JsonSchema)]
 pub(super) struct SkewedStage {
     #[serde(flatten)]
     pub(super) finding: Finding,

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use rayon::prelude::*;
+use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_skew::{Finding, SlowTask, Stage, from_profile};
@@ -25,7 +26,7 @@ type Key<'a, T> = (&'a str, T);
 
 /// Times of a stage's tasks, in the order of their numbers: an entry for each column, which is the slowest of its
 /// tasks.
-#[derive(Debug, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Serialize, TS, JsonSchema)]
 #[ts(rename = "TaskTimes")]
 pub(super) struct Times {
     /// Number of tasks in a column; the last column may have fewer.

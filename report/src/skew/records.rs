@@ -3,6 +3,7 @@
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_files::open_given;
@@ -47,7 +48,7 @@ impl RecordFilter<'_> {
 type Notes = Vec<String>;
 
 /// The analysis of a run's records.
-#[derive(Debug, Clone, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize, TS, JsonSchema)]
 pub struct Records {
     /// Number of records in the program's inputs.
     pub(super) inputs: u64,
@@ -62,7 +63,7 @@ pub struct Records {
 }
 
 /// A record that was slow in one place.
-#[derive(Debug, Clone, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize, TS, JsonSchema)]
 pub(super) struct SlowRecord {
     pub(super) at: Place,
     /// Time of its task's code for this record, s.
@@ -77,7 +78,7 @@ pub(super) struct SlowRecord {
 }
 
 /// A line of code.
-#[derive(Debug, Clone, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize, TS, JsonSchema)]
 #[ts(rename = "RecordLine")]
 pub(super) struct Line {
     pub(super) line: String,
@@ -85,7 +86,7 @@ pub(super) struct Line {
 }
 
 /// A result and the slowest path to it.
-#[derive(Debug, Clone, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Clone, Serialize, TS, JsonSchema)]
 pub(super) struct SlowResult {
     pub(super) app: String,
     pub(super) stage: i32,
@@ -106,7 +107,7 @@ pub(super) struct SlowResult {
 }
 
 /// The place of a record.
-#[derive(Debug, Clone, Default, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, Serialize, TS, JsonSchema)]
 #[ts(rename = "RecordPlace")]
 pub(super) struct Place {
     pub(super) app: String,

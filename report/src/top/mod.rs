@@ -4,6 +4,7 @@ mod text;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use unfuse_format::ExecutionId;
 use unfuse_postprocess::{
@@ -30,7 +31,7 @@ struct NodeRows {
 }
 
 /// A row for `--json`: an operator, or another key of the sum, in one run of a query.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct TopRow<'a> {
     #[serde(flatten)]
     total: &'a Total,

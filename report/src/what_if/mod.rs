@@ -12,6 +12,7 @@ mod text;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use unfuse_format::{ExecutionId, HostRow, counted};
 use unfuse_sizing::what_if::{Application, Change, Estimate, Floor, Model, PartKind, Recorded};
@@ -48,7 +49,7 @@ pub struct Question<'a> {
 }
 
 /// How long a query or an application would take.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// The profile or event log.
     pub source: String,
@@ -100,7 +101,7 @@ struct Asked<'a> {
 }
 
 /// A change by itself.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Trial {
     /// The change.
     pub change: String,
@@ -112,7 +113,7 @@ pub struct Trial {
 }
 
 /// A floor of the time.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Bound {
     /// What is ideal.
     pub floor: Floor,

@@ -16,6 +16,7 @@ mod words;
 
 use std::collections::BTreeMap;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_postprocess::normalised;
@@ -31,7 +32,7 @@ pub use text::render;
 pub(crate) use words::plan_text;
 
 /// What the parts of an answer are about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[ts(rename = "WallTimeKind")]
 pub enum CauseKind {
@@ -72,7 +73,7 @@ pub enum CauseKind {
 }
 
 /// A part of the wall time, or of the difference.
-#[derive(Debug, Clone, PartialEq, Serialize, TS, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, TS, JsonSchema)]
 #[ts(rename = "WallTimePart")]
 pub struct Part {
     /// What it is about.
@@ -94,7 +95,7 @@ pub struct Part {
 }
 
 /// Runs of the query in one profile.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Runs {
     /// The profile.
     pub profile: String,
@@ -105,7 +106,7 @@ pub struct Runs {
 }
 
 /// Where the time of a query went, or what made it take longer than before.
-#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, JsonSchema)]
 pub struct Answer {
     /// What to call the query.
     pub name: String,

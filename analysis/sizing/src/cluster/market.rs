@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Instance, Prices, Tariff};
@@ -15,7 +16,7 @@ const PARTS: f64 = 100.0;
 const CAPACITIES: usize = 5_000;
 
 /// Number of machines of each type.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(transparent)]
 pub struct Cluster(pub Vec<(String, u32)>);
 

@@ -1,5 +1,6 @@
 //! The cheapest cluster for a deadline, the fastest for a budget, and the curve between them.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::{Cluster, Market};
@@ -9,7 +10,7 @@ use crate::SizingError;
 pub type Time<'a> = dyn Fn(f64) -> Result<f64, SizingError> + 'a;
 
 /// A cluster with the time and cost of the job.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct Offer {
     /// The machines.
     pub cluster: Cluster,

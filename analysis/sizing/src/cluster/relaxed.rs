@@ -11,6 +11,7 @@ use clarabel::algebra::CscMatrix;
 use clarabel::solver::{
     DefaultSolver, IPSolver, NonnegativeConeT, SecondOrderConeT, SupportedConeT,
 };
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::Market;
@@ -18,7 +19,7 @@ use crate::SizingError;
 use crate::least_squares::{is_solved, settings};
 
 /// The optimum with fractional numbers of machines.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct RelaxedOptimum {
     /// Number of machines of each type.
     pub machines: Vec<(String, f64)>,

@@ -33,7 +33,7 @@ pub struct Logs {
 }
 
 /// A log or profile without a usable run.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+#[derive(Clone, Debug, PartialEq, serde::Serialize, schemars::JsonSchema)]
 pub struct LeftOut {
     /// Its path.
     pub log: String,

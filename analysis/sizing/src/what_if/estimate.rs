@@ -1,5 +1,6 @@
 //! A prediction with its interval.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
 
@@ -20,7 +21,7 @@ const Z: f64 = 1.96;
 const SEED: u64 = 26;
 
 /// How long a run takes after changes, and what that saves, s.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, TS)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Estimate {
     /// The time after the changes.
     pub then_s: f64,

@@ -1,5 +1,6 @@
 //! The recorded run, replayed with changes.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::graph::{Place, places};
@@ -16,7 +17,7 @@ pub struct Model<'a> {
 }
 
 /// A bound that is an answer by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Floor {
     /// All tasks of a stage take equally long.

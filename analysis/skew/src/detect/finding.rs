@@ -1,5 +1,6 @@
 //! The finding on a stage.
 
+use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
 
@@ -25,7 +26,7 @@ impl Default for Options {
 }
 
 /// Why a task is slower than the others.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, TS)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, TS, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cause {
     /// It has more data, in proportion.
@@ -78,7 +79,7 @@ impl Cause {
 }
 
 /// The verdict on a stage's tasks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[ts(rename = "TaskVerdict")]
 pub enum Verdict {
@@ -91,7 +92,7 @@ pub enum Verdict {
 }
 
 /// A measure of a task's data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, TS, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Measure {
     /// Records from sources, cache and shuffles.
@@ -135,7 +136,7 @@ impl Measure {
 }
 
 /// Time by cause.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, TS)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, TS, JsonSchema)]
 #[ts(rename = "CausePart")]
 pub struct Part {
     /// The cause.
@@ -146,7 +147,7 @@ pub struct Part {
 }
 
 /// A task that is slow beyond chance.
-#[derive(Clone, Debug, PartialEq, Serialize, TS)]
+#[derive(Clone, Debug, PartialEq, Serialize, TS, JsonSchema)]
 pub struct SlowTask {
     /// Number of the task in the stage: the partition, if known.
     pub index: i32,
@@ -173,7 +174,7 @@ pub struct SlowTask {
 }
 
 /// A task that still runs, for longer than chance explains. Its final time can only be longer.
-#[derive(Clone, Debug, PartialEq, Serialize, TS)]
+#[derive(Clone, Debug, PartialEq, Serialize, TS, JsonSchema)]
 pub struct HangingTask {
     /// Number of the task in the stage: the partition, if known.
     pub index: i32,
@@ -188,7 +189,7 @@ pub struct HangingTask {
 }
 
 /// The finding on a stage.
-#[derive(Clone, Debug, PartialEq, Serialize, TS)]
+#[derive(Clone, Debug, PartialEq, Serialize, TS, JsonSchema)]
 pub struct Finding {
     /// The application's id.
     pub app: String,
