@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs targets of the Makefile in order. Targets joined by "+" run in parallel, and their outputs are printed when all of
-# them have ended. At the end, prints the time of each target and the names of the failed tests. A failed target does not
-# stop later targets.
+# them have ended. At the end, prints the time of each target, and the names and messages of the failed tests. A failed target
+# does not stop later targets.
 set -u
 cd "$(dirname "$0")/.."
 logs=$(mktemp -d)
@@ -22,6 +22,15 @@ failures() {
             if (!count && reason) print reason
         }
     ' "$1"
+}
+
+# The messages of failed Rust tests, again: a reader of a long log looks at its end.
+messages() {
+    awk '
+        /panicked at / { left = 8 }
+        /^(note: run with|test |failures:|---- )/ { left = 0 }
+        left-- > 0 { print "    " substr($0, 1, 300) }
+    ' "$1" | head -n 60
 }
 
 run() {
@@ -60,5 +69,6 @@ for part in "${parts[@]}"; do
     [ "$failed" = 1 ] || echo "== failed"
     failed=1
     failures "$logs/$part.log" | sed "s/^/$part: /"
+    messages "$logs/$part.log"
 done
 exit "$failed"
