@@ -15,6 +15,7 @@ use crate::boundary::{self, Boundary};
 use crate::collect::Collector;
 use crate::generated::{generated_hash, is_mapped};
 use crate::heading;
+use crate::landmarks::Landmarks;
 use crate::profile::{Group, Profile};
 use crate::rule::{BoundaryKind, Rule, Standing};
 use context::{Context, Handover, Operators};
@@ -75,8 +76,11 @@ impl<'a> Attributor<'a> {
             None => Place::new(self.profile, group, frames),
         };
         let place = self.place.insert(place);
+        let unknown = Landmarks::default();
+        let landmarks = self.profile.landmarks.get(&group.stack);
+        let landmarks = landmarks.unwrap_or(&unknown);
         let Some((execution, context)) = &mut place.context else {
-            let (heading, rule) = heading(group, frames, None);
+            let (heading, rule) = heading(group, frames, landmarks, None);
             return Attribution {
                 owner: Owner::Heading(heading),
                 rule,
@@ -91,8 +95,7 @@ impl<'a> Attributor<'a> {
             also: Vec::new(),
             begins: Vec::new(),
         };
-        let landmarks = self.profile.landmarks.get(&group.stack);
-        for (index, boundary) in landmarks.map_or(&[][..], Vec::as_slice) {
+        for (index, boundary) in &landmarks.frames {
             walk.step(*index, frames, *boundary);
         }
         let Walk {
@@ -104,7 +107,7 @@ impl<'a> Attributor<'a> {
         let (owner, rule) = match current {
             Some((node, rule)) => (Owner::Node(execution.clone(), node), rule),
             None => {
-                let (heading, rule) = heading(group, frames, Some(context));
+                let (heading, rule) = heading(group, frames, landmarks, Some(context));
                 (Owner::Heading(heading), rule)
             }
         };
@@ -194,6 +197,7 @@ pub fn execution_of(
 fn heading(
     group: &Group,
     frames: &[Arc<Frame>],
+    landmarks: &Landmarks,
     context: Option<&Context<'_>>,
 ) -> (&'static str, Rule) {
     let collector = context.and_then(Context::collector);
@@ -203,7 +207,7 @@ fn heading(
         results: collector == Some((Collector::Result, true)),
         thread: &group.thread,
     };
-    heading::classify(place, frames)
+    heading::classify(place, frames, landmarks)
 }
 
 struct Walk<'a, 'b> {

@@ -8,6 +8,7 @@ use unfuse_format::{Frame, FrameKind};
 
 use crate::boundary::{self, Boundary};
 use crate::generated::generated_hash;
+use crate::landmarks::Landmarks;
 use crate::rule::Rule;
 use crate::rules::{ClassRule, load};
 
@@ -138,13 +139,16 @@ pub(crate) struct Place<'a> {
 }
 
 /// The heading for a sample that belongs to no plan node, with the rule that found it.
-pub(crate) fn classify(place: Place<'_>, frames: &[Arc<Frame>]) -> (&'static str, Rule) {
+pub(crate) fn classify(
+    place: Place<'_>,
+    frames: &[Arc<Frame>],
+    landmarks: &Landmarks,
+) -> (&'static str, Rule) {
     if !place.task {
         return (outside_tasks(place.thread, frames), Rule::OutsideTasks);
     }
-    match in_task(frames, place.planned) {
+    match landmarks.heading(frames, place.planned) {
         (COLLECTED, rule) if place.results => (RESULT, rule),
-        (OTHER | SERIALIZATION, _) if is_after_run(frames) => (REPORTING, Rule::Heading),
         found => found,
     }
 }
@@ -160,7 +164,15 @@ fn is_after_run(frames: &[Arc<Frame>]) -> bool {
     RULES.task.runner.is_in(frames) && !RULES.task.stage.is_in(frames)
 }
 
-fn in_task(frames: &[Arc<Frame>], planned: bool) -> (&'static str, Rule) {
+/// The heading in a task, whatever the task collects.
+pub(crate) fn in_task(frames: &[Arc<Frame>], planned: bool) -> (&'static str, Rule) {
+    match innermost(frames, planned) {
+        (OTHER | SERIALIZATION, _) if is_after_run(frames) => (REPORTING, Rule::Heading),
+        found => found,
+    }
+}
+
+fn innermost(frames: &[Arc<Frame>], planned: bool) -> (&'static str, Rule) {
     if let [only] = frames
         && only.kind == FrameKind::Wait
     {
@@ -246,6 +258,10 @@ mod tests {
 
     use super::*;
     use crate::rules::frame;
+
+    fn classify(place: Place<'_>, frames: &[Arc<Frame>]) -> (&'static str, Rule) {
+        super::classify(place, frames, &Landmarks::default())
+    }
 
     fn stack(classes: &[&str]) -> Vec<Arc<Frame>> {
         classes
@@ -397,7 +413,7 @@ mod tests {
                 results: false,
                 thread,
             };
-            super::classify(place, frames).0
+            classify(place, frames).0
         };
         let compiler = Frame {
             method: "JIT compilation".to_owned(),

@@ -24,6 +24,7 @@ mod generated;
 mod heading;
 mod helpers;
 mod history;
+mod landmarks;
 mod line_work;
 mod notes;
 mod operator;

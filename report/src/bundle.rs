@@ -7,7 +7,6 @@ use serde::Serialize;
 use ts_rs::TS;
 
 use crate::model::{Flame, QueryDetail};
-use crate::why::WallTime;
 
 /// Maximum number of queries in a block.
 const QUERIES: usize = 64;
@@ -19,8 +18,6 @@ const ROWS: usize = 20_000;
 pub(super) struct Bundle {
     /// The details without flame graphs.
     details: Vec<QueryDetail>,
-    /// Where the wall time of each query went; null if it did not end well.
-    wall_times: Vec<Option<WallTime>>,
     /// The flame graphs of each query: operators by plan, operators by code, all frames.
     flames: Vec<[Stacks; 3]>,
     /// The frames of all flame graphs.
@@ -57,7 +54,7 @@ struct Stacks {
 
 impl Bundle {
     /// Adds a query.
-    pub(super) fn add(&mut self, mut detail: QueryDetail, wall_time: Option<WallTime>) {
+    pub(super) fn add(&mut self, mut detail: QueryDetail) {
         let flames = [
             &mut detail.operators,
             &mut detail.operators_by_code,
@@ -67,7 +64,6 @@ impl Bundle {
         self.flames
             .push(flames.map(|flame| self.frames.stacks(&flame)));
         self.details.push(detail);
-        self.wall_times.push(wall_time);
     }
 }
 

@@ -14,7 +14,7 @@ use crate::Report;
 use crate::bundle::{Bundle, Places, bundles};
 use crate::query::{self, Analysis};
 use crate::verdict::Digest;
-use crate::why::{self, WallTime};
+use crate::why;
 use unfuse_postprocess::plain::{Form, Plain};
 
 /// The page without data; `build.mjs` of the page makes it.
@@ -59,14 +59,24 @@ impl Block {
     }
 }
 
-/// The block of a bundle, and what each of its queries adds to the verdict.
-type BundleBlock = (Block, Vec<(usize, Digest)>);
+/// What the samples of a query say besides its details.
+struct Sampled {
+    /// What it adds to the verdict.
+    digest: Digest,
+    /// Where its wall time went; none if that is not known.
+    run: Option<why::Run>,
+}
+
+/// The block of a bundle, and what is known of each of its queries.
+type BundleBlock = (Block, Vec<Sampled>);
 
 /// The blocks of all queries, and what each query adds to the verdict.
 #[derive(Debug)]
 pub struct Details {
     places: Places,
     blocks: Vec<Block>,
+    /// Where the wall time of the queries of each block went.
+    wall_times: Vec<Block>,
     /// Names of the frames of all flame graphs.
     frames: Block,
     /// Generated sources by their hash.
@@ -94,6 +104,9 @@ impl Report<'_> {
         Block::new(&details.places)?.write(out, "places")?;
         for (number, block) in details.blocks.iter().enumerate() {
             block.write(out, &format!("details-{number}"))?;
+        }
+        for (number, block) in details.wall_times.iter().enumerate() {
+            block.write(out, &format!("wall-times-{number}"))?;
         }
         for (name, blocks) in [("contention", &self.contention), ("skew", &self.skew)] {
             let Some(blocks) = blocks else { continue };
@@ -123,44 +136,61 @@ impl Report<'_> {
     /// If the data cannot be JSON, and of sources that cannot be read.
     pub fn details(&self, progress: &(dyn Fn() + Sync)) -> io::Result<Details> {
         let bundles = self.bundles();
-        let wall_times = why::wall_times(self).map_err(io::Error::other)?;
+        let executors = why::Executors::from_profile(self.profile).map_err(io::Error::other)?;
         // First, so that no worker waits for another one's.
         self.line_texts();
         let ((made, frames), sources) = rayon::join(
             || {
                 rayon::join(
-                    || self.bundle_blocks(&bundles, &wall_times, progress),
+                    || self.bundle_blocks(&bundles, &executors, progress),
                     || Block::new(self.frame_names()),
                 )
             },
             || self.source_blocks(),
         );
-        let (blocks, digests): (Vec<_>, Vec<_>) = made?.into_iter().unzip();
-        let mut digests: Vec<(usize, Digest)> = digests.into_iter().flatten().collect();
-        digests.sort_by_key(|(at, _)| *at);
+        let (blocks, sampled): (Vec<_>, Vec<_>) = made?.into_iter().unzip();
+        let sampled = sampled.into_iter().flatten();
+        let mut sampled: Vec<(usize, Sampled)> =
+            bundles.iter().flatten().copied().zip(sampled).collect();
+        sampled.sort_by_key(|(at, _)| *at);
+        let (digests, runs): (Vec<Digest>, Vec<_>) = sampled
+            .into_iter()
+            .map(|(_, Sampled { digest, run })| (digest, run))
+            .unzip();
+        let wall_times = why::wall_times(self, runs);
         Ok(Details {
             places: Places::new(&bundles),
             blocks,
+            wall_times: bundles
+                .par_iter()
+                .map(|bundle| -> io::Result<Block> {
+                    let of: Vec<_> = bundle.iter().map(|at| &wall_times[*at]).collect();
+                    Block::new(&of)
+                })
+                .collect::<io::Result<_>>()?,
             frames: frames?,
             sources: sources?,
-            digests: digests.into_iter().map(|(_, one)| one).collect(),
+            digests,
         })
     }
 
-    /// The blocks of all bundles, and what each query adds to the verdict.
+    /// The blocks of all bundles, and what is known of each query.
     fn bundle_blocks(
         &self,
         bundles: &[Vec<usize>],
-        wall_times: &[Option<WallTime>],
+        executors: &why::Executors,
         progress: &(dyn Fn() + Sync),
     ) -> io::Result<Vec<BundleBlock>> {
         let made = |queries: &Vec<usize>| {
             let mut bundle = Bundle::default();
-            let mut digests = Vec::new();
+            let mut sampled = Vec::new();
             for index in queries {
                 let part = &self.parts[*index];
                 let analysis = Analysis::new(self.profile, part);
-                digests.push((*index, analysis.digest(self.profile, part)));
+                sampled.push(Sampled {
+                    digest: analysis.digest(self.profile, part),
+                    run: why::Run::of_ended(self, *index, executors, analysis.costs()),
+                });
                 let detail = query::detail(
                     self.profile,
                     part,
@@ -169,10 +199,10 @@ impl Report<'_> {
                     &self.names,
                     self.line_texts(),
                 );
-                bundle.add(detail, wall_times[*index].clone());
+                bundle.add(detail);
                 progress();
             }
-            Ok((Block::new(&bundle)?, digests))
+            Ok((Block::new(&bundle)?, sampled))
         };
         bundles.par_iter().map(made).collect()
     }

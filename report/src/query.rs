@@ -202,6 +202,11 @@ impl<'a> Analysis<'a> {
         }
     }
 
+    /// What its owners cost.
+    pub(super) fn costs(&self) -> &Costs<'a> {
+        &self.costs
+    }
+
     /// Its digest for the verdict.
     pub(super) fn digest(&self, profile: &Profile, part: &Part) -> Digest {
         let nodes = part.plan(profile).map_or(&[][..], |plan| &plan.nodes);

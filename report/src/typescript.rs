@@ -6,6 +6,7 @@ use ts_rs::{Config, TS, TypeVisitor};
 
 use crate::bundle::{Bundle, Places};
 use crate::model::{Comparison, FlameKind, FrameNames, QueryDetail, Source, Summary};
+use crate::why::WallTime;
 use crate::{blame, skew};
 
 /// Declarations in TypeScript, by name.
@@ -49,6 +50,7 @@ fn declarations() -> String {
     all.add::<Summary>();
     all.add::<QueryDetail>();
     all.add::<Bundle>();
+    all.add::<WallTime>();
     all.add::<Places>();
     all.add::<FrameNames>();
     all.add::<Source>();

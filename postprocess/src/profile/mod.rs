@@ -23,9 +23,8 @@ pub use self::group::{Group, Period, Selection, Time, Weight};
 pub use self::names::query_names;
 pub(crate) use self::texts::TextTable;
 
-use crate::boundary::{self, Boundary};
-use crate::generated::{generated_hash, is_mapped};
-use crate::heading;
+use crate::generated::generated_hash;
+use crate::landmarks::Landmarks;
 use crate::plan::Plan;
 use crate::query_name::{UNNAMED, query_name};
 use crate::regions::RegionMap;
@@ -76,10 +75,6 @@ impl Execution {
 /// Something of each stack. They are looked up for each group of samples.
 pub type StackMap<T> = HashMap<StackId, T, ahash::RandomState>;
 
-/// A frame at which an operator may begin: its index from the root, and the boundary it is; none for
-/// generated code.
-pub(crate) type Landmark = (usize, Option<&'static Boundary>);
-
 /// A profile in memory.
 #[derive(Debug)]
 pub struct Profile {
@@ -98,8 +93,8 @@ pub struct Profile {
     pub plans: HashMap<ExecutionId, Plan>,
     /// Plan nodes by region id, for each text an execution generated.
     pub generated: HashMap<ExecutionId, HashMap<String, Vec<usize>>>,
-    /// Frames of each stack where an operator may begin, see [`landmarks`].
-    pub(crate) landmarks: StackMap<Vec<Landmark>>,
+    /// What attribution looks at in each stack.
+    pub(crate) landmarks: StackMap<Landmarks>,
     /// Regions of each generated text, by its hash.
     pub regions: HashMap<String, RegionMap>,
     /// Simple name of the class of each generated text, by its hash.
@@ -159,7 +154,7 @@ impl Profile {
         let waits = groups.extract_if(.., is_wait).collect();
         let landmarks = stacks
             .par_iter()
-            .map(|(id, frames)| (*id, landmarks(frames)));
+            .map(|(id, frames)| (*id, Landmarks::new(frames)));
         let mut profile = Self {
             groups,
             waits,
@@ -441,23 +436,6 @@ fn rows<T: Table>(dir: &ProfileDir, problems: &mut Vec<Problem>) -> Result<Vec<T
     let read = dir.read::<T>()?;
     problems.extend(read.problems);
     Ok(read.rows)
-}
-
-/// The frames that matter for attribution. There are few, and each execution looks at the stack once.
-fn landmarks(frames: &[Arc<Frame>]) -> Vec<Landmark> {
-    let landmark = |(index, frame): (usize, &Arc<Frame>)| match generated_hash(&frame.file) {
-        Some(_) => Some((index, None)),
-        None => {
-            let boundary = boundary::find(&frame.class)?;
-            let counts = *boundary != Boundary::Mapped || is_mapped(frames, index);
-            counts.then_some((index, Some(boundary)))
-        }
-    };
-    let found: Vec<Landmark> = frames.iter().enumerate().filter_map(landmark).collect();
-    match found.first() {
-        Some((first, _)) if heading::is_beside_operators(&frames[..*first]) => Vec::new(),
-        _ => found,
-    }
 }
 
 fn by_time(processes: &[ProcessRow]) -> bool {

@@ -1,16 +1,12 @@
 // Extracts the details of a query from a block that several queries share.
 
-import type { Bundle, BundleFrames, Detail, Flame, Stacks, WallTime } from "./generated/model";
-
-/** Everything about one query. */
-export type QueryData = Detail & { wall_time: WallTime | null };
+import type { Bundle, BundleFrames, Detail, Flame, Stacks } from "./generated/model";
 
 /** The details of the query at an index of a bundle. */
-export function detailOf(bundle: Bundle, at: number): QueryData {
+export function detailOf(bundle: Bundle, at: number): Detail {
   const [operators, byCode, frames] = bundle.flames[at]!;
   return {
     ...bundle.details[at]!,
-    wall_time: bundle.wall_times[at] ?? null,
     operators: flameOf(operators, bundle.frames),
     operators_by_code: flameOf(byCode, bundle.frames),
     frames: flameOf(frames, bundle.frames),

@@ -1,6 +1,5 @@
 // One query: its figures, and tabs for plan, wall time, stages, flame graph, source, contention, skew and comparison.
 
-import type { QueryData } from "./bundle";
 import { CodeTab } from "./code";
 import { PairTable } from "./compare";
 import { ContentionTab } from "./contention";
@@ -8,7 +7,7 @@ import { FlameTab } from "./flame";
 import { count, moment, percent, time, timeMs } from "./format";
 import { familyOf, runsOf } from "./families";
 import { keyOf, nameOf, titleOf } from "./list";
-import type { Query, Summary } from "./generated/model";
+import type { Detail, Query, Summary } from "./generated/model";
 import { Empty, useLoaded } from "./parts";
 import { PlanTab } from "./plan";
 import { type Route, go, link } from "./route";
@@ -18,7 +17,7 @@ import { StagesTab } from "./stages";
 import { WallTimeTab } from "./wallTime";
 
 export interface TabProps {
-  detail: QueryData;
+  detail: Detail;
   query: Query;
   summary: Summary;
   at: number;

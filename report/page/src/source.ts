@@ -1,16 +1,18 @@
 // The source of the data: blocks inside this page, or a server that has them as JSON files.
 
-import { type QueryData, detailOf } from "./bundle";
+import { detailOf } from "./bundle";
 import type {
   Bundle,
   Comparison,
   Contention,
+  Detail,
   FrameNames,
   Places,
   QueryContention,
   Skew,
   Source,
   Summary,
+  WallTime,
 } from "./generated/model";
 
 interface Blocks {
@@ -21,7 +23,8 @@ interface Blocks {
   [contended: `contention-${number}`]: QueryContention;
   skew: Skew;
   [skewed: `skew-${number}`]: Skew;
-  [query: `query-${number}`]: QueryData;
+  [query: `query-${number}`]: Detail;
+  [query: `wall-time-${number}`]: WallTime | null;
   [source: `source-${string}`]: Source;
 }
 
@@ -64,15 +67,16 @@ function from(load: Load): DataSource {
   return { load: remembering(KEPT, unbundling(load)) as DataSource["load"] };
 }
 
-/** Extracts the details of a query from the block that it shares with others. */
+/** Extracts what belongs to a query from the blocks that it shares with others. */
 function unbundling(load: Load): Load {
   const shared = remembering(SHARED_KEPT, load);
   return async (name) => {
-    const query = /^query-(\d+)$/.exec(name)?.[1];
+    const [, kind, query] = /^(query|wall-time)-(\d+)$/.exec(name) ?? [];
     if (query === undefined) return load(name);
     const places = (await shared("places")) as Places;
     const [number, at] = [places.bundle[Number(query)], places.at[Number(query)]];
     if (number === undefined || at === undefined) throw new Error(`this report has no ${name}`);
+    if (kind === "wall-time") return ((await shared(`wall-times-${number}`)) as (WallTime | null)[])[at] ?? null;
     return detailOf((await shared(`details-${number}`)) as Bundle, at);
   };
 }

@@ -4,7 +4,7 @@ import type { ComponentChildren } from "preact";
 import { change, plural, seconds } from "./format";
 import type { Query, Summary, WallTimeChange, WallTimeKind, WallTimePart } from "./generated/model";
 import { keyOf } from "./list";
-import { Copied, Empty } from "./parts";
+import { Copied, Empty, useLoaded } from "./parts";
 import type { TabProps } from "./query";
 import { link } from "./route";
 
@@ -42,8 +42,10 @@ interface Row {
   note?: string;
 }
 
-export function WallTimeTab({ detail, query, summary }: TabProps) {
-  const wall = detail.wall_time;
+export function WallTimeTab({ source, at: index, query, summary }: TabProps) {
+  const wall = useLoaded(() => source.load(`wall-time-${index}`), [source, index]);
+  if (wall === undefined) return <Empty>Unpacking …</Empty>;
+  if (wall instanceof Error) return <Empty>The wall time cannot be read: {wall.message}</Empty>;
   if (!wall)
     return (
       <Empty>

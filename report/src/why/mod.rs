@@ -24,10 +24,10 @@ use unfuse_postprocess::normalised;
 use crate::words::shell;
 use crate::{QuerySummary, Report, ReportError};
 use difference::{Side, difference};
-use parts::{Executors, Run};
 
 pub(crate) use page::{EarlierRuns, wall_times};
 pub use page::{WallTime, WallTimeChange};
+pub(crate) use parts::{Executors, Run};
 pub use text::render;
 pub(crate) use words::plan_text;
 
@@ -370,7 +370,9 @@ fn position(report: &Report<'_>, query: i64) -> Result<usize, ReportError> {
 
 fn runs(report: &Report<'_>, at: &Positions) -> Result<Vec<Run>, ReportError> {
     let executors = Executors::from_profile(report.profile)?;
-    let runs = at.iter().filter_map(|at| Run::new(report, *at, &executors));
+    let runs = at
+        .iter()
+        .filter_map(|at| Run::from_samples(report, *at, &executors));
     Ok(runs.collect())
 }
 

@@ -12,6 +12,7 @@ use super::difference::{Side, difference};
 use super::parts::{Executors, Run};
 use super::{Part, add_commands, has_ended};
 use crate::compare::matched_runs;
+use crate::query::Costs;
 use crate::{QuerySummary, Report};
 
 /// With fewer runs of a query, none of them is the usual one.
@@ -69,7 +70,7 @@ impl EarlierRuns {
             let ended = old.iter().filter(|at| has_ended(&summaries[**at]));
             let (queries, runs): (Vec<_>, Vec<_>) = ended
                 .filter_map(|at| {
-                    let run = Run::new(before, *at, &executors)?;
+                    let run = Run::from_samples(before, *at, &executors)?;
                     Some((summaries[*at].query?, run))
                 })
                 .unzip();
@@ -93,24 +94,28 @@ impl EarlierRuns {
     }
 }
 
-/// Where the wall time of each query in the list went; none of those that did not end well, and if the report is about a part of
-/// the time.
-///
-/// # Errors
-/// If tables of the profile cannot be read.
-pub(crate) fn wall_times(report: &Report<'_>) -> Result<Vec<Option<WallTime>>, FormatError> {
-    let queries = &report.summary.queries;
-    if report.profile.period() != Period::ALL {
-        return Ok(queries.iter().map(|_| None).collect());
+impl Run {
+    /// The run at a position of a report's list with its costs; none if it did not end well, and if the report is about a part of
+    /// the time.
+    pub(crate) fn of_ended(
+        report: &Report<'_>,
+        at: usize,
+        executors: &Executors,
+        costs: &Costs<'_>,
+    ) -> Option<Self> {
+        let whole = report.profile.period() == Period::ALL;
+        let shown = whole && has_ended(&report.summary.queries[at]);
+        shown
+            .then(|| Self::new(report, at, executors, costs))
+            .flatten()
     }
-    let executors = Executors::from_profile(report.profile)?;
-    let sides: Vec<Option<Side>> = (0..queries.len())
-        .into_par_iter()
-        .map(|at| {
-            let run = has_ended(&queries[at]).then(|| Run::new(report, at, &executors));
-            Some(Side::new(&[run.flatten()?]))
-        })
-        .collect();
+}
+
+/// Where the wall time of each query in the list went, from their runs.
+pub(crate) fn wall_times(report: &Report<'_>, runs: Vec<Option<Run>>) -> Vec<Option<WallTime>> {
+    let queries = &report.summary.queries;
+    let side = |run: Option<Run>| Some(Side::new(&[run?]));
+    let sides: Vec<Option<Side>> = runs.into_par_iter().map(side).collect();
     let medians = median_runs(report);
     let wall_time = |at: usize| -> Option<WallTime> {
         let side = sides[at].as_ref()?;
@@ -140,7 +145,7 @@ pub(crate) fn wall_times(report: &Report<'_>) -> Result<Vec<Option<WallTime>>, F
         }
         Some(wall_time)
     };
-    Ok((0..queries.len()).into_par_iter().map(wall_time).collect())
+    (0..queries.len()).into_par_iter().map(wall_time).collect()
 }
 
 fn change(profile: Option<String>, queries: Vec<i64>, before: &Side, now: &Side) -> WallTimeChange {

@@ -4,13 +4,12 @@ use std::collections::{BTreeMap, HashMap};
 
 use unfuse_format::{ApplicationRow, ExecutorRow, FormatError, StageAttempt, TaskRow};
 use unfuse_postprocess::{
-    Attributor, Group, Operator, OperatorKind, Owner, PlanNode, Profile, WaitReason, Weight,
-    normalised,
+    Group, Operator, OperatorKind, Owner, PlanNode, Profile, WaitReason, Weight, normalised,
 };
 
 use super::timeline::{Gaps, Part as StagePart, Span, divide};
 use crate::numbered::{Key, Numbered};
-use crate::query;
+use crate::query::{self, Costs};
 use crate::stages::{self, Attempt};
 use crate::verdict::slots_at;
 use crate::{Part, Report};
@@ -90,7 +89,7 @@ pub(super) struct OperatorFacts {
 
 /// A run of a query.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Run {
+pub(crate) struct Run {
     pub(super) wall_s: f64,
     /// They add up to the wall time.
     pub(super) parts: BTreeMap<Cause, Amount>,
@@ -110,7 +109,22 @@ struct Sampled {
 
 impl Run {
     /// The run at a position of a report's list; none where its start or end is not known.
-    pub(super) fn new(report: &Report<'_>, at: usize, executors: &Executors) -> Option<Self> {
+    pub(super) fn from_samples(
+        report: &Report<'_>,
+        at: usize,
+        executors: &Executors,
+    ) -> Option<Self> {
+        let costs = Costs::new(report.profile, &report.parts[at]);
+        Self::new(report, at, executors, &costs)
+    }
+
+    /// The same from the costs of the run.
+    pub(super) fn new(
+        report: &Report<'_>,
+        at: usize,
+        executors: &Executors,
+        costs: &Costs<'_>,
+    ) -> Option<Self> {
         let (profile, part) = (report.profile, &report.parts[at]);
         let summary = &report.summary.queries[at];
         let (from, duration) = summary.started_ms.zip(summary.duration_ms)?;
@@ -129,7 +143,7 @@ impl Run {
             .unwrap_or_else(|| most_at_once(&spans));
         let (stages, gaps) = divide(from, to, &spans, slots);
         let (operators, keys) = operators(profile, part);
-        let sampled = sampled(profile, part, &keys);
+        let sampled = sampled(profile, part, costs, &keys);
         let mut run = Self {
             wall_s: duration as f64 / 1e3,
             operators,
@@ -259,7 +273,7 @@ fn span(profile: &Profile, part: &Part, attempt: Attempt, tasks: &[TaskRow]) -> 
 }
 
 /// The applications of a profile and their executors.
-pub(super) struct Executors {
+pub(crate) struct Executors {
     applications: Vec<ApplicationRow>,
     executors: Vec<ExecutorRow>,
 }
@@ -269,7 +283,7 @@ impl Executors {
     ///
     /// # Errors
     /// If their tables cannot be read.
-    pub(super) fn from_profile(profile: &Profile) -> Result<Self, FormatError> {
+    pub(crate) fn from_profile(profile: &Profile) -> Result<Self, FormatError> {
         Ok(Self {
             applications: profile.rows()?,
             executors: profile.rows()?,
@@ -340,34 +354,49 @@ fn key_text(node: &PlanNode, kind: OperatorKind) -> String {
     normalised(&format!("{}\n{columns} {filters:?}", node.operator))
 }
 
+/// What a sum of samples or waits is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Sum {
+    /// A node of the plan.
+    Node(usize),
+    Heading(&'static str),
+    Wait(WaitReason),
+}
+
 /// What was sampled in the tasks of each stage attempt.
 fn sampled(
     profile: &Profile,
     part: &Part,
+    costs: &Costs<'_>,
     keys: &[Key],
 ) -> HashMap<Attempt, BTreeMap<Cause, Sampled>> {
-    let mut sampled: HashMap<Attempt, BTreeMap<Cause, Sampled>> = HashMap::new();
-    let mut add = |group: &Group, cause: Cause, ns: u64, samples: u64| {
+    // First by the plain numbers of owners: an operator's key is a long text.
+    let mut sums: HashMap<(Attempt, Sum), Sampled, ahash::RandomState> = HashMap::default();
+    let mut add = |group: &Group, of: Sum, ns: u64, samples: u64| {
         if let Some(attempt) = group.stage.zip(group.attempt) {
-            let sum = sampled
-                .entry(attempt)
-                .or_default()
-                .entry(cause)
-                .or_default();
+            let sum = sums.entry((attempt, of)).or_default();
             sum.ns += ns as f64;
             sum.samples += samples as f64;
         }
     };
-    let mut attributor = Attributor::new(profile);
-    for (group, Weight { ns, samples, .. }) in part.groups.iter().map(|at| &profile.groups[*at]) {
-        let cause = match attributor.attribute(group).owner {
-            Owner::Node(_, node) => Cause::Operator(keys[node].clone()),
-            Owner::Heading(heading) => Cause::Heading(heading),
+    for (group, attribution, cost) in &costs.stacks {
+        let of = match attribution.owner {
+            Owner::Node(_, node) => Sum::Node(node),
+            Owner::Heading(heading) => Sum::Heading(heading),
         };
-        add(group, cause, *ns, *samples);
+        add(group, of, cost.cpu_ns, cost.samples);
     }
     for (group, Weight { ns, .. }) in part.waits.iter().map(|at| &profile.waits[*at]) {
-        add(group, Cause::Wait(profile.waiting(group)), *ns, 0);
+        add(group, Sum::Wait(profile.waiting(group)), *ns, 0);
+    }
+    let mut sampled: HashMap<Attempt, BTreeMap<Cause, Sampled>> = HashMap::new();
+    for ((attempt, of), sum) in sums {
+        let cause = match of {
+            Sum::Node(node) => Cause::Operator(keys[node].clone()),
+            Sum::Heading(heading) => Cause::Heading(heading),
+            Sum::Wait(reason) => Cause::Wait(reason),
+        };
+        sampled.entry(attempt).or_default().insert(cause, sum);
     }
     sampled
 }

@@ -106,10 +106,6 @@ export type Bundle = {
  */
 details: Array<Detail>, 
 /**
- * Where the wall time of each query went; null if it did not end well.
- */
-wall_times: Array<WallTime | null>, 
-/**
  * The flame graphs of each query: operators by plan, operators by code, all frames.
  */
 flames: Array<[Stacks, Stacks, Stacks]>, 
