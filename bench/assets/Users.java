@@ -11,11 +11,13 @@ import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.atomic.AtomicBoolean;
 
 /**
  * Users of a Thrift server, each with a connection and a scheduler pool of its own, who run their statements one after the
- * other. Arguments: port, file of [{"name": user, "statements": [{"name", "sql", "after", "after_end_of", "delay_ms"}]}]; a statement
- * with "after" waits until that one has started, with "after_end_of" until it has ended. Prints "START|END|FAILED ms name".
+ * other. Arguments: port, file of [{"name": user, "statements": [{"name", "sql", "after", "after_end_of", "delay_ms",
+ * "until_end_of"}]}]; a statement with "after" waits until that one has started, with "after_end_of" until it has ended, and is
+ * cancelled when "until_end_of" has ended. Prints "START|END|FAILED ms name".
  */
 public final class Users {
     private static final Map<String, CountDownLatch> LATCHES = new ConcurrentHashMap<>();
@@ -46,7 +48,7 @@ public final class Users {
                     latch("END", each.get("after_end_of").asText()).await();
                 }
                 Thread.sleep(each.path("delay_ms").asLong());
-                execute(statement, each.get("name").asText(), each.get("sql").asText());
+                execute(statement, each);
             }
         } catch (Throwable failure) {
             // Others may wait for this user's statements for ever.
@@ -55,10 +57,17 @@ public final class Users {
         }
     }
 
-    private static void execute(Statement statement, String name, String sql) {
+    private static void execute(Statement statement, JsonNode each) {
+        String name = each.get("name").asText();
+        AtomicBoolean cancelled = new AtomicBoolean();
+        if (each.hasNonNull("until_end_of")) {
+            Thread cancel = new Thread(() -> cancel(statement, latch("END", each.get("until_end_of").asText()), cancelled));
+            cancel.setDaemon(true);
+            cancel.start();
+        }
         tell("START", name);
         try {
-            if (statement.execute(sql)) {
+            if (statement.execute(each.get("sql").asText())) {
                 try (ResultSet rows = statement.getResultSet()) {
                     while (rows.next()) {
                         // Read, so that the query is run to its end.
@@ -67,9 +76,23 @@ public final class Users {
             }
             tell("END", name);
         } catch (SQLException failure) {
+            if (cancelled.get()) {
+                tell("END", name);
+                return;
+            }
             tell("FAILED", name);
             latch("END", name).countDown();
             System.err.println(name + ": " + failure.getMessage());
+        }
+    }
+
+    private static void cancel(Statement statement, CountDownLatch when, AtomicBoolean cancelled) {
+        try {
+            when.await();
+            cancelled.set(true);
+            statement.cancel();
+        } catch (InterruptedException | SQLException failure) {
+            failure.printStackTrace();
         }
     }
 

@@ -80,15 +80,25 @@ struct OperatorRule {
 static RULES: LazyLock<OperatorRules> =
     LazyLock::new(|| load(include_str!("../rules/operators.toml")));
 
+/// Beginnings of names with their rules, by the first byte.
+static BEGINNINGS: LazyLock<BTreeMap<u8, Vec<(&str, &OperatorRule)>>> = LazyLock::new(|| {
+    let mut all: BTreeMap<u8, Vec<_>> = BTreeMap::new();
+    for rule in &RULES.operator {
+        for begin in &rule.names {
+            let first = begin.bytes().next().unwrap_or_default();
+            all.entry(first).or_default().push((begin.as_str(), rule));
+        }
+    }
+    all
+});
+
 impl Operator {
     /// Looks up the name of a plan node, such as `HashAggregate` or `Scan parquet`.
     pub fn from_name(name: &str) -> Self {
-        let fits = |rule: &'static OperatorRule| {
-            let names = rule.names.iter().filter(|begin| name.starts_with(*begin));
-            Some((names.map(String::len).max()?, rule))
-        };
-        let rule = RULES.operator.iter().filter_map(fits);
-        if let Some((_, rule)) = rule.max_by_key(|(length, _)| *length) {
+        let first = name.bytes().next().unwrap_or_default();
+        let known = BEGINNINGS.get(&first).map_or(&[][..], Vec::as_slice);
+        let fitting = known.iter().filter(|(begin, _)| name.starts_with(begin));
+        if let Some((_, rule)) = fitting.max_by_key(|(begin, _)| begin.len()) {
             return Self {
                 kind: rule.kind,
                 passes: rule.passes,

@@ -2,6 +2,7 @@
 
 mod cases;
 mod collection;
+mod harm;
 mod heartbeat;
 mod judge;
 mod pairs;
@@ -33,7 +34,7 @@ pub struct Contention {
         long,
         value_enum,
         value_delimiter = ',',
-        default_value = "cases,pairs,collection,scaling"
+        default_value = "cases,pairs,harm,collection,scaling"
     )]
     pub parts: Vec<Part>,
     /// Which of the cases; the figures of the page are about these
@@ -69,6 +70,8 @@ pub enum Part {
     Cases,
     /// Blame and simpler methods against the slow-down that one query causes another
     Pairs,
+    /// Neighbours with equal overlap, of which some do harm: the truth is found by leaving each out
+    Harm,
     /// What collecting costs (figure 14)
     Collection,
     /// How long the analysis takes (figure 15)
@@ -89,6 +92,7 @@ impl Contention {
             match part {
                 Part::Cases => cases::measure(self, &spark()?, results)?,
                 Part::Pairs => pairs::measure(self, &spark()?, results)?,
+                Part::Harm => harm::measure(self, &spark()?, results)?,
                 Part::Collection => collection::measure(self, &spark()?, results)?,
                 Part::Scaling => scaling::measure(self, results)?,
             }

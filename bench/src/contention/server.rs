@@ -1,6 +1,7 @@
 //! A Thrift server of Spark, and users who run statements on it at the same time.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, TcpStream};
@@ -43,6 +44,9 @@ pub struct Statement {
     pub after_end_of: Option<String>,
     /// Then waits this long, ms.
     pub delay_ms: u64,
+    /// Is cancelled when this other statement has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until_end_of: Option<String>,
 }
 
 impl Statement {
@@ -54,6 +58,7 @@ impl Statement {
             after: None,
             after_end_of: None,
             delay_ms: 0,
+            until_end_of: None,
         }
     }
 
@@ -75,6 +80,12 @@ impl Statement {
         self.after_end_of = Some(other.to_owned());
         self
     }
+
+    /// The same, but cancelled at the end of another statement.
+    pub fn until_end_of(mut self, other: &str) -> Self {
+        self.until_end_of = Some(other.to_owned());
+        self
+    }
 }
 
 /// When statements ran, ns since the epoch, by name.
@@ -85,7 +96,8 @@ pub struct Server {
     child: ChildGuard,
     port: u16,
     dir: PathBuf,
-    jars: PathBuf,
+    /// Of the client.
+    classpath: OsString,
 }
 
 impl Server {
@@ -102,7 +114,11 @@ impl Server {
         // The port is free now, and another process is unlikely to take it.
         let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
         let log = File::create(dir.join("log"))?;
-        let jars = spark.jars()?;
+        let client = dir.join("client-classes");
+        fs::create_dir(&client)?;
+        let source = include_str!("../../assets/Users.java");
+        spark.compile(&[("Users.java", source)], &client)?;
+        let classpath = std::env::join_paths([client, spark.jars()?])?;
         let child = spark
             .submit(tool, &dir.join("profile"))
             .current_dir(&dir)
@@ -127,7 +143,7 @@ impl Server {
             child: ChildGuard(child),
             port,
             dir,
-            jars,
+            classpath,
         };
         let begun = Instant::now();
         while TcpStream::connect(("127.0.0.1", port)).is_err() {
@@ -171,13 +187,12 @@ impl Server {
         users: &[User],
         mut started: impl FnMut(&str) -> Result<()>,
     ) -> Result<(Times, Vec<String>)> {
-        let (source, wishes) = (self.dir.join("Users.java"), self.dir.join("users.json"));
-        fs::write(&source, include_str!("../../assets/Users.java"))?;
+        let wishes = self.dir.join("users.json");
         fs::write(&wishes, serde_json::to_vec(users)?)?;
         let client = Command::new("java")
             .arg("-cp")
-            .arg(&self.jars)
-            .arg(&source)
+            .arg(&self.classpath)
+            .arg("Users")
             .arg(self.port.to_string())
             .arg(&wishes)
             .stdout(Stdio::piped())

@@ -1,0 +1,229 @@
+//! What each method says, against the truth by leaving neighbours out.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use unfuse_format::counted;
+
+use super::{Contention, NEIGHBOURS, SLOTS, SUBSETS, Trial, VICTIMS, neighbours};
+use crate::page::{Figure, slug};
+use crate::stats;
+
+/// The methods that rank neighbours, by anything that grows with the harm.
+const METHODS: [&str; 4] = [
+    "blame",
+    "CPU seconds beside the victim",
+    "overlap of queries",
+    "overlap of tasks",
+];
+/// An estimate is right if it is off by at most this part of the truth, or its interval holds the truth.
+const RIGHT: f64 = 0.2;
+
+/// What is said about one neighbour in one run.
+pub(super) struct Said {
+    /// By each method.
+    pub(super) scores: [f64; METHODS.len()],
+    /// How much sooner the victim would end without it, s.
+    pub(super) sooner_s: f64,
+    /// The interval of that, s.
+    pub(super) range_s: [f64; 2],
+}
+
+/// A run with what is said about its neighbours.
+struct Scored {
+    trial: Trial,
+    said: Vec<(usize, Said)>,
+}
+
+/// All runs.
+#[derive(Default)]
+pub(super) struct Scores {
+    /// Times of each victim beside each subset, s.
+    times: BTreeMap<(&'static str, u8), Vec<f64>>,
+    scored: Vec<Scored>,
+}
+
+/// How much longer a victim takes with a neighbour than without it.
+#[derive(Clone, Copy)]
+struct Harm {
+    /// Difference of the means, s.
+    s: f64,
+    /// Half of its 95% confidence interval, s; unbounded if there is one run.
+    half_s: f64,
+}
+
+impl Scores {
+    pub(super) fn add(&mut self, trial: Trial, seconds: f64, said: Vec<(usize, Said)>) {
+        let times = self.times.entry((trial.victim, trial.subset)).or_default();
+        times.push(seconds);
+        self.scored.push(Scored { trial, said });
+    }
+
+    /// Mean time of a victim beside a subset, and half of its interval, s.
+    fn time(&self, victim: &'static str, subset: u8) -> (f64, f64) {
+        let times = self.times.get(&(victim, subset));
+        stats::mean_and_half_width(times.map_or(&[][..], Vec::as_slice))
+    }
+
+    fn harm(&self, victim: &'static str, subset: u8, neighbour: usize) -> Harm {
+        let (with, half_with) = self.time(victim, subset);
+        let (without, half_without) = self.time(victim, subset & !(1 << neighbour));
+        Harm {
+            s: with - without,
+            half_s: half_with.hypot(half_without),
+        }
+    }
+
+    /// The neighbour that harms a victim most; none if there is no second one, or noise could be the difference.
+    fn worst(&self, victim: &'static str, subset: u8) -> Option<usize> {
+        let harm = |number| (number, self.harm(victim, subset, number));
+        let mut all: Vec<(usize, Harm)> = neighbours(subset).map(harm).collect();
+        all.sort_by(|(_, a), (_, b)| b.s.total_cmp(&a.s));
+        let [(worst, first), (_, second), ..] = all[..] else {
+            return None;
+        };
+        (first.s - second.s > first.half_s.hypot(second.half_s)).then_some(worst)
+    }
+
+    /// Runs in which a method ranks the worst neighbour first, and all runs that have one.
+    fn hits(&self, method: usize) -> (usize, usize) {
+        let (mut hits, mut all) = (0, 0);
+        for Scored { trial, said } in &self.scored {
+            let Some(worst) = self.worst(trial.victim, trial.subset) else {
+                continue;
+            };
+            let score = |(_, said): &&(usize, Said)| said.scores[method];
+            let first = said.iter().max_by(|a, b| score(a).total_cmp(&score(b)));
+            hits += usize::from(first.is_some_and(|(number, _)| *number == worst));
+            all += 1;
+        }
+        (hits, all)
+    }
+
+    /// What was said about neighbours, with the truth.
+    fn pairs(&self) -> impl Iterator<Item = (Trial, usize, &Said, Harm)> {
+        self.scored.iter().flat_map(|Scored { trial, said }| {
+            said.iter().map(|(number, said)| {
+                let harm = self.harm(trial.victim, trial.subset, *number);
+                (*trial, *number, said, harm)
+            })
+        })
+    }
+
+    pub(super) fn figures(&self) -> Vec<Figure> {
+        let share = |name: &str, what: &str, (part, all): (usize, usize)| {
+            let (share, ends) = stats::share(part as f64, all as f64);
+            let what = format!("{what} ({part} of {all})");
+            let ends = ends.map(|end| 100.0 * end);
+            Figure::new(name, &what, 100.0 * share, "%", 0).within(Some(ends))
+        };
+        let of_method = |(index, method): (usize, &&str)| {
+            let name = format!("first_{}", slug(method));
+            let what = format!("runs in which the neighbour that harms most is first: {method}");
+            share(&name, &what, self.hits(index))
+        };
+        let mut figures: Vec<Figure> = METHODS.iter().enumerate().map(of_method).collect();
+        let harmful = || self.pairs().filter(|(.., harm)| harm.s > harm.half_s);
+        let right = harmful().filter(|(_, _, said, harm)| {
+            let [low, high] = said.range_s;
+            (low..=high).contains(&harm.s) || (said.sooner_s - harm.s).abs() <= RIGHT * harm.s
+        });
+        figures.push(share(
+            "seconds_right",
+            "seconds said of harmful neighbours that are within 20% of the truth or whose interval holds it",
+            (right.count(), harmful().count()),
+        ));
+        let errors = harmful().map(|(_, _, said, harm)| (said.sooner_s - harm.s).abs() / harm.s);
+        let mut errors: Vec<f64> = errors.collect();
+        let what = "median error of the seconds said of harmful neighbours";
+        let median = 100.0 * stats::median(&mut errors);
+        figures.push(Figure::new("error", what, median, "%", 0));
+        let harmless = self
+            .pairs()
+            .filter(|(trial, _, _, harm)| harm.s.abs() <= harm.half_s && self.slower(*trial) > 0.0);
+        let accused =
+            harmless.map(|(trial, _, said, _)| 100.0 * said.sooner_s / self.slower(trial));
+        let accused: Vec<f64> = accused.collect();
+        let what = "false accusation: seconds said of harmless neighbours, of the slow-down by all";
+        figures.push(Figure::from_runs("accused", what, &accused, "%", 1).not_negative());
+        figures
+    }
+
+    /// By how much all neighbours together slow a victim down, s.
+    fn slower(&self, trial: Trial) -> f64 {
+        self.time(trial.victim, trial.subset).0 - self.time(trial.victim, 0).0
+    }
+
+    pub(super) fn body(&self, asked: &Contention) -> String {
+        let mut body = format!(
+            "Three neighbours, which start before the victim and are cancelled when it has ended: each has eight tasks that run all \
+             the time, so neither overlap of queries nor overlap of tasks can tell them apart. One computes, one computes for \
+             some ms and then sleeps for 150 ms, one sleeps. Victims are queries of TPC-DS SF {} on a warm Thrift server of Spark \
+             4.3 (local[{SLOTS}]); each ran beside every subset of the neighbours, {} a subset, in random order. The truth is the \
+             difference of the victim's mean times with and without a neighbour. A run counts for the first figures if one \
+             neighbour harms more than the next by more than the noise of these means. A neighbour is harmful if its truth is \
+             above 0 by more than this noise, and harmless if it is not far enough from 0 to say.\n\n\
+             | victim | beside | victim's time, s | neighbour | truth, s | blame: sooner, s | interval, s | {} |\n|---|---|---|---|---|---|---|{}\n",
+            asked.scale,
+            counted(asked.runs, "run"),
+            METHODS.map(|method| format!("{method}, s")).join(" | "),
+            "---|".repeat(METHODS.len()),
+        );
+        for victim in VICTIMS {
+            for subset in 0..SUBSETS {
+                self.rows(&mut body, victim, subset);
+            }
+        }
+        body
+    }
+
+    /// The rows of a victim beside a subset: one for each neighbour, with the means of its runs.
+    fn rows(&self, body: &mut String, victim: &'static str, subset: u8) {
+        let (time, half) = self.time(victim, subset);
+        let beside: Vec<&str> = neighbours(subset)
+            .map(|number| NEIGHBOURS[number].0)
+            .collect();
+        let beside = if beside.is_empty() {
+            "nobody".to_owned()
+        } else {
+            beside.join("; ")
+        };
+        let start = format!("| {victim} | {beside} | {}", with_half(time, half));
+        if subset == 0 {
+            let _ = writeln!(body, "{start}{}", " | -".repeat(4 + METHODS.len()) + " |");
+        }
+        for number in neighbours(subset) {
+            let of = |value: fn(&Said) -> f64| {
+                let its = self.pairs().filter(|(trial, other, ..)| {
+                    (trial.victim, trial.subset, *other) == (victim, subset, number)
+                });
+                let values: Vec<f64> = its.map(|(_, _, said, _)| value(said)).collect();
+                stats::mean_and_half_width(&values).0
+            };
+            let truth = self.harm(victim, subset, number);
+            let scores = [
+                of(|said| said.scores[0]),
+                of(|said| said.scores[1]),
+                of(|said| said.scores[2]),
+                of(|said| said.scores[3]),
+            ];
+            let _ = writeln!(
+                body,
+                "{start} | {} | {} | {:.2} | {:.2} to {:.2} | {} |",
+                NEIGHBOURS[number].0,
+                with_half(truth.s, truth.half_s),
+                of(|said| said.sooner_s),
+                of(|said| said.range_s[0]),
+                of(|said| said.range_s[1]),
+                scores.map(|score| format!("{score:.2}")).join(" | "),
+            );
+        }
+    }
+}
+
+fn with_half(value: f64, half: f64) -> String {
+    match half.is_finite() {
+        true => format!("{value:.2} ± {half:.2}"),
+        false => format!("{value:.2}"),
+    }
+}
