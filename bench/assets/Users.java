@@ -20,19 +20,31 @@ import java.util.concurrent.atomic.AtomicBoolean;
  * cancelled when "until_end_of" has ended. Prints "START|END|FAILED ms name".
  */
 public final class Users {
+    private static final long PATIENCE_MS = 10_000;
     private static final Map<String, CountDownLatch> LATCHES = new ConcurrentHashMap<>();
 
     public static void main(String[] arguments) throws Exception {
         Class.forName("org.apache.hive.jdbc.HiveDriver");
         String url = "jdbc:hive2://localhost:" + arguments[0] + "/default";
         List<Thread> threads = new ArrayList<>();
+        List<Boolean> isCancelled = new ArrayList<>();
         for (JsonNode user : new ObjectMapper().readTree(Path.of(arguments[1]).toFile())) {
             threads.add(new Thread(() -> run(url, user)));
+            isCancelled.add(user.findValue("until_end_of") != null);
         }
         threads.forEach(Thread::start);
-        for (Thread thread : threads) {
-            thread.join();
+        for (int at = 0; at < threads.size(); at++) {
+            if (!isCancelled.get(at)) {
+                threads.get(at).join();
+            }
         }
+        // The driver may wait for ever for the status of a statement that was cancelled.
+        for (int at = 0; at < threads.size(); at++) {
+            if (isCancelled.get(at)) {
+                threads.get(at).join(PATIENCE_MS);
+            }
+        }
+        System.exit(0);
     }
 
     private static void run(String url, JsonNode user) {
