@@ -1,8 +1,8 @@
 //! How much sooner the victim would end without each culprit.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use unfuse_contention::{Culprit, Explanation, Input, QueryId, Split, Workload};
+use unfuse_contention::{Culprit, Explanation, Input, Kind, QueryId, Split, TaskId, Workload};
 
 use super::answer::Answer;
 use crate::what_if::{Neighbour, caused_waits, without_each};
@@ -10,8 +10,8 @@ use crate::{Report, ReportError};
 
 impl Answer {
     /// Adds to the ranked culprits how much sooner the victim would end without each of them: its tasks are put on slots again
-    /// without the waits that the culprit caused and, if that is a query of the same application, without that query's tasks. A
-    /// note says why that is not known.
+    /// without the waits that the culprit caused and, if that is a query of the same application and slots were scarce, without
+    /// that query's tasks. A note says why that is not known.
     ///
     /// # Errors
     /// If the profile cannot be read, or the analysis would take too long.
@@ -36,6 +36,7 @@ impl Answer {
             }
             _ => None,
         };
+        let slots_help = slots_help(workload, victim);
         let mut paths: BTreeMap<Culprit, Vec<Explanation>> = BTreeMap::new();
         for path in caused_waits(workload, victim, split)? {
             paths.entry(path.culprit).or_default().push(path);
@@ -45,7 +46,8 @@ impl Answer {
         for (at, row) in self.ranked.iter().enumerate() {
             let Some(culprit) = row.culprit else { continue };
             let is_neighbour = culprit != Culprit::Query(victim) && culprit != Culprit::Unknown;
-            let (query, paths) = (own_query(culprit), paths.remove(&culprit));
+            let query = own_query(culprit).filter(|_| slots_help);
+            let paths = paths.remove(&culprit);
             // Without paths, it can still hold slots.
             if is_neighbour && (query.is_some() || paths.is_some()) {
                 let paths = paths.unwrap_or_default();
@@ -73,4 +75,21 @@ impl Answer {
         }
         Ok(())
     }
+}
+
+/// Whether the victim's tasks would have run sooner on more slots: not if the CPUs were busy for most of the time in which they
+/// waited for slots.
+fn slots_help(workload: &Workload, victim: QueryId) -> bool {
+    let tables = workload.tables();
+    let tasks = tables
+        .tasks
+        .iter()
+        .filter(|task| task.stage.query == victim);
+    let tasks: BTreeSet<TaskId> = tasks.map(|task| task.id).collect();
+    let waited_ns = |kind: Kind| -> i64 {
+        let its = tables.intervals.iter();
+        let its = its.filter(|row| row.kind == kind && tasks.contains(&row.task));
+        its.map(|row| row.blocked_ns).sum()
+    };
+    waited_ns(Kind::SlotOnBusyCpu) <= waited_ns(Kind::Slot)
 }
