@@ -27,24 +27,21 @@ public final class Users {
         Class.forName("org.apache.hive.jdbc.HiveDriver");
         String url = "jdbc:hive2://localhost:" + arguments[0] + "/default";
         List<Thread> threads = new ArrayList<>();
-        List<Boolean> isCancelled = new ArrayList<>();
         for (JsonNode user : new ObjectMapper().readTree(Path.of(arguments[1]).toFile())) {
-            threads.add(new Thread(() -> run(url, user)));
-            isCancelled.add(user.findValue("until_end_of") != null);
+            Thread thread = new Thread(() -> run(url, user));
+            // The driver may wait for ever for the status of a statement that was cancelled.
+            thread.setDaemon(user.findValue("until_end_of") != null);
+            threads.add(thread);
         }
         threads.forEach(Thread::start);
-        for (int at = 0; at < threads.size(); at++) {
-            if (!isCancelled.get(at)) {
-                threads.get(at).join();
+        for (Thread thread : threads) {
+            if (!thread.isDaemon()) {
+                thread.join();
             }
         }
-        // The driver may wait for ever for the status of a statement that was cancelled.
-        for (int at = 0; at < threads.size(); at++) {
-            if (isCancelled.get(at)) {
-                threads.get(at).join(PATIENCE_MS);
-            }
+        for (Thread thread : threads) {
+            thread.join(PATIENCE_MS);
         }
-        System.exit(0);
     }
 
     private static void run(String url, JsonNode user) {

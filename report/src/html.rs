@@ -59,15 +59,15 @@ impl Block {
     }
 }
 
-/// What the samples of a query say besides its details.
+/// What other parts of the page need of a query.
 struct Sampled {
-    /// What it adds to the verdict.
+    /// For the verdict.
     digest: Digest,
-    /// Where its wall time went; none if that is not known.
+    /// For the wall times; none if its start or end is not known.
     run: Option<why::Run>,
 }
 
-/// The block of a bundle, and what is known of each of its queries.
+/// The block of a bundle, and what other parts of the page need of its queries.
 type BundleBlock = (Block, Vec<Sampled>);
 
 /// The blocks of all queries, and what each query adds to the verdict.
@@ -174,7 +174,7 @@ impl Report<'_> {
         })
     }
 
-    /// The blocks of all bundles, and what is known of each query.
+    /// The blocks of all bundles, with what other parts of the page need of each query.
     fn bundle_blocks(
         &self,
         bundles: &[Vec<usize>],
@@ -189,7 +189,7 @@ impl Report<'_> {
                 let analysis = Analysis::new(self.profile, part);
                 sampled.push(Sampled {
                     digest: analysis.digest(self.profile, part),
-                    run: why::Run::of_ended(self, *index, executors, analysis.costs()),
+                    run: why::Run::new(self, *index, executors, analysis.costs()),
                 });
                 let detail = query::detail(
                     self.profile,

@@ -6,9 +6,9 @@ mod score;
 use std::collections::HashSet;
 use std::path::Path;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
-use unfuse_contention::{Culprit, Kind, QueryId, TaskId, baseline};
+use unfuse_contention::{Culprit, Kind, QueryId, Span, TaskId, baseline};
 
 use self::score::{Said, Scores};
 use super::judge::RecordedWorkload;
@@ -95,6 +95,9 @@ fn neighbours(subset: u8) -> impl Iterator<Item = usize> {
 
 /// Runs all victims beside all subsets and writes `contention-harm.md`.
 pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> {
+    if asked.runs < 2 {
+        bail!("--parts harm needs at least 2 --runs, for the noise of the truth");
+    }
     let page = Measuring::begin(results, "contention-harm", &MEASURES)?;
     let queries = spark.queries_of_data()?;
     let count = asked.runs as usize * VICTIMS.len() * usize::from(SUBSETS);
@@ -209,7 +212,7 @@ fn said(
 fn cpu_seconds_beside(recorded: &RecordedWorkload, victim: QueryId, query: QueryId) -> f64 {
     let tables = recorded.workload.tables();
     let of = |id: QueryId| {
-        let tasks = tables.tasks.iter().filter(|task| task.stage.query == id);
+        let tasks = recorded.workload.tasks_of_queries(&[id].into());
         let tasks: HashSet<TaskId> = tasks.map(|task| task.id).collect();
         let its = tables.intervals.iter();
         its.filter(move |row| row.kind == Kind::RunQueue && tasks.contains(&row.task))
@@ -219,9 +222,10 @@ fn cpu_seconds_beside(recorded: &RecordedWorkload, victim: QueryId, query: Query
     let (Some(start), Some(end)) = (start, end) else {
         return 0.0;
     };
-    let within = |span: unfuse_contention::Span| {
-        let common = span.end.min(end) - span.start.max(start);
-        common.max(0) as f64 / (span.end - span.start).max(1) as f64
+    let ran = Span { start, end };
+    let within = |span: Span| {
+        let common = span.intersection(ran);
+        common.map_or(0.0, |common| common.seconds() / span.seconds())
     };
     of(query).map(|row| row.units * within(row.span)).sum()
 }

@@ -46,10 +46,10 @@ impl Answer {
         for (at, row) in self.ranked.iter().enumerate() {
             let Some(culprit) = row.culprit else { continue };
             let is_neighbour = culprit != Culprit::Query(victim) && culprit != Culprit::Unknown;
-            let query = own_query(culprit).filter(|_| slots_help);
-            let paths = paths.remove(&culprit);
+            let (query, paths) = (own_query(culprit), paths.remove(&culprit));
             // Without paths, it can still hold slots.
-            if is_neighbour && (query.is_some() || paths.is_some()) {
+            let holds_slots = slots_help && query.is_some();
+            if is_neighbour && (holds_slots || paths.is_some()) {
                 let paths = paths.unwrap_or_default();
                 tried.push(at);
                 neighbours.push(Neighbour::from_paths(report, app, query, &paths));
@@ -58,7 +58,7 @@ impl Answer {
         if tried.is_empty() {
             return Ok(());
         }
-        let warning = match without_each(report, app, execution, &neighbours) {
+        let warning = match without_each(report, app, execution, &neighbours, slots_help) {
             Ok((estimates, warning)) => {
                 for (at, estimate) in tried.into_iter().zip(estimates) {
                     self.ranked[at].set_victim_seconds(&estimate);
@@ -80,16 +80,12 @@ impl Answer {
 /// Whether the victim's tasks would have run sooner on more slots: not if the CPUs were busy for most of the time in which they
 /// waited for slots.
 fn slots_help(workload: &Workload, victim: QueryId) -> bool {
-    let tables = workload.tables();
-    let tasks = tables
-        .tasks
-        .iter()
-        .filter(|task| task.stage.query == victim);
+    let tasks = workload.tasks_of_queries(&BTreeSet::from([victim]));
     let tasks: BTreeSet<TaskId> = tasks.map(|task| task.id).collect();
-    let waited_ns = |kind: Kind| -> i64 {
-        let its = tables.intervals.iter();
+    let waited_ns = |kind: Kind| -> f64 {
+        let its = workload.tables().intervals.iter();
         let its = its.filter(|row| row.kind == kind && tasks.contains(&row.task));
-        its.map(|row| row.blocked_ns).sum()
+        its.map(|row| row.blocked_ns as f64).sum()
     };
     waited_ns(Kind::SlotOnBusyCpu) <= waited_ns(Kind::Slot)
 }

@@ -173,7 +173,8 @@ pub(crate) fn caused_waits(
     Ok(paths)
 }
 
-/// How long a query takes without each of some neighbours, and a warning if that is not reliable.
+/// How long a query takes without each of some neighbours, and a warning if that is not reliable. `gets_slots`: whether it gets
+/// the slots of a neighbour that is a query of the same application.
 ///
 /// # Errors
 /// If the profile cannot be read, or the query has no tasks or did not end well.
@@ -182,6 +183,7 @@ pub(crate) fn without_each(
     app: &str,
     query: i64,
     neighbours: &[Neighbour],
+    gets_slots: bool,
 ) -> Result<(Vec<Estimate>, Option<String>), ReportError> {
     let application = Source::new(report, app, Some(query)).beside(neighbours)?;
     let (recorded, _) = application
@@ -189,7 +191,10 @@ pub(crate) fn without_each(
         .map_err(ReportError::Refused)?;
     let model = Model::new(&recorded);
     let each = neighbours.iter().enumerate();
-    let each = each.map(|(part, other)| model.estimate(&model.without(part, other.query)));
+    let each = each.map(|(part, other)| {
+        let freed = other.query.filter(|_| gets_slots);
+        model.estimate(&model.without(part, freed))
+    });
     Ok((each.collect(), warning(model.error())))
 }
 

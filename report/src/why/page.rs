@@ -12,7 +12,6 @@ use super::difference::{Side, difference};
 use super::parts::{Executors, Run};
 use super::{Part, add_commands, has_ended};
 use crate::compare::matched_runs;
-use crate::query::Costs;
 use crate::{QuerySummary, Report};
 
 /// With fewer runs of a query, none of them is the usual one.
@@ -94,28 +93,16 @@ impl EarlierRuns {
     }
 }
 
-impl Run {
-    /// The run at a position of a report's list with its costs; none if it did not end well, and if the report is about a part of
-    /// the time.
-    pub(crate) fn of_ended(
-        report: &Report<'_>,
-        at: usize,
-        executors: &Executors,
-        costs: &Costs<'_>,
-    ) -> Option<Self> {
-        let whole = report.profile.period() == Period::ALL;
-        let shown = whole && has_ended(&report.summary.queries[at]);
-        shown
-            .then(|| Self::new(report, at, executors, costs))
-            .flatten()
-    }
-}
-
-/// Where the wall time of each query in the list went, from their runs.
+/// Where the wall time of each query in the list went, from their runs; none of those that did not end well, and if the report
+/// is about a part of the time.
 pub(crate) fn wall_times(report: &Report<'_>, runs: Vec<Option<Run>>) -> Vec<Option<WallTime>> {
     let queries = &report.summary.queries;
-    let side = |run: Option<Run>| Some(Side::new(&[run?]));
-    let sides: Vec<Option<Side>> = runs.into_par_iter().map(side).collect();
+    let whole = report.profile.period() == Period::ALL;
+    let side = |(run, query): (Option<Run>, &QuerySummary)| {
+        let run = run.filter(|_| whole && has_ended(query))?;
+        Some(Side::new(&[run]))
+    };
+    let sides: Vec<Option<Side>> = runs.into_par_iter().zip(queries).map(side).collect();
     let medians = median_runs(report);
     let wall_time = |at: usize| -> Option<WallTime> {
         let side = sides[at].as_ref()?;

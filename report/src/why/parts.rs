@@ -119,7 +119,7 @@ impl Run {
     }
 
     /// The same from the costs of the run.
-    pub(super) fn new(
+    pub(crate) fn new(
         report: &Report<'_>,
         at: usize,
         executors: &Executors,

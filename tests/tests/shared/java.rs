@@ -176,7 +176,7 @@ fn a_killed_jvm_leaves_its_profile() {
         .args(["Hot", "60000"])
         .spawn()
         .expect("java starts");
-    // The JVM's start is 0.2 to 0.4 s of CPU time of the same thread.
+    // The JVM's start takes tenths of a second of the same thread's CPU time.
     truth.wait_for(Duration::from_secs(6));
     java.kill().expect("a running JVM");
     java.wait().expect("a killed JVM");

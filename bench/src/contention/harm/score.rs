@@ -146,6 +146,8 @@ impl Scores {
         let accused: Vec<f64> = accused.collect();
         let what = "false accusation: seconds said of harmless neighbours, of the slow-down by all";
         figures.push(Figure::from_runs("accused", what, &accused, "%", 1).not_negative());
+        // Without a harmful neighbour, some of them are not known.
+        figures.retain(|figure| figure.value.is_finite());
         figures
     }
 
@@ -193,7 +195,7 @@ impl Scores {
             let _ = writeln!(body, "{start}{}", " | -".repeat(4 + METHODS.len()) + " |");
         }
         for number in neighbours(subset) {
-            let of = |value: fn(&Said) -> f64| {
+            let of = |value: &dyn Fn(&Said) -> f64| {
                 let its = self.pairs().filter(|(trial, other, ..)| {
                     (trial.victim, trial.subset, *other) == (victim, subset, number)
                 });
@@ -201,20 +203,15 @@ impl Scores {
                 stats::mean_and_half_width(&values).0
             };
             let truth = self.harm(victim, subset, number);
-            let scores = [
-                of(|said| said.scores[0]),
-                of(|said| said.scores[1]),
-                of(|said| said.scores[2]),
-                of(|said| said.scores[3]),
-            ];
+            let scores = [0, 1, 2, 3].map(|method: usize| of(&|said| said.scores[method]));
             let _ = writeln!(
                 body,
                 "{start} | {} | {} | {:.2} | {:.2} to {:.2} | {} |",
                 NEIGHBOURS[number].0,
                 with_half(truth.s, truth.half_s),
-                of(|said| said.sooner_s),
-                of(|said| said.range_s[0]),
-                of(|said| said.range_s[1]),
+                of(&|said| said.sooner_s),
+                of(&|said| said.range_s[0]),
+                of(&|said| said.range_s[1]),
                 scores.map(|score| format!("{score:.2}")).join(" | "),
             );
         }
