@@ -1,9 +1,10 @@
-"""Queries at the same time: `contention.py CASE ROWS`, where CASE is cpu, slots, garbage, heap or alone. Prints the seconds of the
-victim.
+"""Queries at the same time: `contention.py CASE ROWS [URI]`, where CASE is cpu, slots, garbage, heap, network or alone. Prints the
+seconds of the victim.
 
 The victim aggregates a range. At the same time, an idle query sleeps for longer. In the cases cpu and slots, a culprit hashes long
 texts. In the case garbage, a culprit collects many texts, and another query computes without making any object. In the case
-heap, a culprit has filled a cache before, and the victim makes texts. The job description of each query is its name.
+heap, a culprit has filled a cache before, and the victim makes texts. In the case network, victim and culprit read the files
+`victim` and `culprit` of the directory URI, and another query computes. The job description of each query is its name.
 """
 
 import sys
@@ -22,6 +23,7 @@ GARBAGE = """SELECT max(size(texts)) FROM (SELECT collect_list(concat('text ', i
     (SELECT explode(array(0, 1, 2, 3, 4, 5)) AS time, id FROM range(0, {rows}, 1, 4)) GROUP BY time, id % 100)"""
 COMPUTES = "SELECT max(hash(id, id * 7, id % 13)) FROM range(0, {rows}, 1, 4)"
 TEXTS = "SELECT max(length(concat(id, repeat(cast(id AS string), 100)))) FROM range(0, {rows}, 1, 8)"
+READS = "SELECT count(*), max(length(value)) FROM text.`{uri}/{file}`"
 
 
 def run(name, sql):
@@ -39,13 +41,16 @@ def fill_the_cache():
 
 
 rows = int(sys.argv[2])
-victim = TEXTS if case == "heap" else VICTIM
+uri = sys.argv[3] if len(sys.argv) > 3 else ""
+victim = {"heap": TEXTS, "network": READS.format(uri=uri, file="victim")}.get(case, VICTIM)
 run("warm-up", victim.format(rows=rows // 10))
 beside = [("idle", IDLE)]
 if case in ("cpu", "slots"):
     beside.append(("culprit", CULPRIT.format(rows=rows // 500)))
 if case == "garbage":
     beside += [("culprit", GARBAGE.format(rows=rows // 400)), ("computes", COMPUTES.format(rows=2 * rows))]
+if case == "network":
+    beside += [("culprit", READS.format(uri=uri, file="culprit")), ("computes", COMPUTES.format(rows=rows))]
 if case == "heap":
     fill_the_cache()
 threads = [threading.Thread(target=run, args=one) for one in beside]

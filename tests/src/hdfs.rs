@@ -19,24 +19,30 @@ pub struct Hdfs {
 }
 
 impl Hdfs {
-    /// Starts a file system with its data, settings and logs in `dir`. `spark` is an installed Spark 4.3,
-    /// which has the client's jars.
+    /// Starts a file system at this IP address, with its data, settings and logs in `dir`. `spark` is an installed
+    /// Spark 4.3, which has the client's jars.
     ///
     /// # Panics
     /// If that fails.
-    pub fn start(spark: &Path, dir: &Path) -> Self {
-        let address = format!("127.0.0.1:{}", free_port());
+    pub fn start(spark: &Path, host: &str, dir: &Path) -> Self {
+        let address = format!("{host}:{}", free_port());
         let conf = dir.join("hdfs-conf");
         let path = |name: &str| format!("file://{}", dir.join(name).display());
+        let any_port = format!("{host}:0");
         let settings = [
             ("fs.defaultFS", format!("hdfs://{address}")),
             ("dfs.namenode.name.dir", path("hdfs-names")),
             ("dfs.datanode.data.dir", path("hdfs-data")),
-            ("dfs.namenode.http-address", "127.0.0.1:0".to_owned()),
-            ("dfs.datanode.http.address", "127.0.0.1:0".to_owned()),
-            ("dfs.datanode.address", "127.0.0.1:0".to_owned()),
-            ("dfs.datanode.ipc.address", "127.0.0.1:0".to_owned()),
+            ("dfs.namenode.http-address", any_port.clone()),
+            ("dfs.datanode.http.address", any_port.clone()),
+            ("dfs.datanode.address", any_port.clone()),
+            ("dfs.datanode.ipc.address", any_port.clone()),
             ("dfs.replication", "1".to_owned()),
+            // No name server knows the addresses of tests.
+            (
+                "dfs.namenode.datanode.registration.ip-hostname-check",
+                "false".to_owned(),
+            ),
         ];
         configure(&conf, &["core-site.xml", "hdfs-site.xml"], &settings);
         let server = |class: &str, log: &str| {

@@ -144,7 +144,8 @@ impl HostCounters {
         }
     }
 
-    /// Adds network cards; in a container, which has none, every interface except the loopback.
+    /// Adds network cards; in a container, which has none, every interface except the loopback. What a virtual interface
+    /// says about its speed is a constant of its driver.
     fn add_network(&mut self) {
         let Ok(interfaces) = procfs::net::dev_status() else {
             return;
@@ -158,10 +159,11 @@ impl HostCounters {
         for (name, interface) in interfaces.iter().filter(|(name, _)| counts(name)) {
             self.network_in_bytes += interface.recv_bytes;
             self.network_out_bytes += interface.sent_bytes;
-            let megabits = fs::read_to_string(sys(name, "speed"))
-                .ok()
-                .and_then(|text| text.trim().parse::<i64>().ok())
-                .filter(|megabits| *megabits > 0);
+            let speed = || -> Option<i64> {
+                let text = fs::read_to_string(sys(name, "speed")).ok()?;
+                text.trim().parse().ok().filter(|megabits| *megabits > 0)
+            };
+            let megabits = has_card.then(speed).flatten();
             if let Some(megabits) = megabits {
                 *self.network_bytes_per_s.get_or_insert(0) += megabits.unsigned_abs() * 125_000;
             }

@@ -6,7 +6,9 @@ use std::process::{Child, Command};
 use std::time::Duration;
 
 use serde_json::Value;
-use unfuse_tests::{Container, ask_number, root, run, spark, spark_submit, unfuse};
+use unfuse_tests::{
+    Container, Hdfs, SlowNetwork, ask_number, root, run, spark, spark_submit, unfuse,
+};
 
 /// Runs `contention.py` under the profiler.
 fn contend(profile: &Path, options: &[&str], case: &str, rows: u64) {
@@ -349,6 +351,47 @@ fn a_process_outside_spark_is_found() {
         "{}",
         ranking(&answer)
     );
+}
+
+/// A file of lines of 1,000 characters, in MiB.
+fn text(path: &Path, mebibytes: usize) {
+    let line = [vec![b'x'; 999], vec![b'\n']].concat();
+    fs::write(path, line.repeat(mebibytes * 1024 * 1024 / line.len())).expect("a file");
+}
+
+#[test]
+fn a_query_that_takes_the_network_is_found() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (profile, files) = (dir.path().join("profile"), dir.path().join("files"));
+    fs::create_dir(&files).expect("a directory");
+    text(&files.join("victim"), 40);
+    text(&files.join("culprit"), 240);
+    let network = SlowNetwork::with_megabits(160);
+    let spark = spark("4.3");
+    let hdfs = Hdfs::start(&spark, network.address(), dir.path());
+    let uri = hdfs.put(&spark, &files);
+    // Slots for all queries, so that only the network is scarce.
+    let options = ["--master", "local[48]"];
+    let mut command = contention(&profile, &options, "network", 20_000_000);
+    command.arg(uri).env("SPARK_LOCAL_IP", "127.0.0.1");
+    run(&mut network.command(&command));
+    let victim = query(&profile, "victim");
+    let answer = blame(&profile, &["--victim", &victim, "--resource", "network"]);
+    assert!(
+        first_query(&answer).ends_with("culprit")
+            && share(&answer, "culprit") > 0.4
+            && share(&answer, "computes") + share(&answer, "idle") < 0.02,
+        "{}",
+        ranking(&answer)
+    );
+    // Over all resources, too.
+    let answer = blame(&profile, &["--victim", &victim]);
+    assert!(
+        first_query(&answer).ends_with("culprit"),
+        "{}",
+        ranking(&answer)
+    );
+    check_sooner(&answer);
 }
 
 #[test]

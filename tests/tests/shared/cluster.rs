@@ -106,7 +106,7 @@ fn profiles_of_a_cluster_are_whole_wherever_they_go() {
     println!("executors of two workers share a directory");
     to_a_shared_directory(&cluster, dir.path());
     println!("a profile on HDFS is written and read");
-    let hdfs = Hdfs::start(&newest, dir.path());
+    let hdfs = Hdfs::start(&newest, "127.0.0.1", dir.path());
     to_hdfs(&cluster, &hdfs, dir.path());
     println!("a Spark job follows records of a profile on HDFS");
     a_spark_job_follows_records_of_a_profile_on_hdfs(&hdfs, dir.path());
