@@ -19,7 +19,7 @@ use crate::page::{ATTRIBUTION, Measuring};
 use crate::random::Random;
 use crate::session::Answer;
 use crate::spark::{Setup, Spark, Tool};
-use differences::{Differences, Run};
+use differences::{Differences, Held, Run};
 use figures::figures;
 use shapes::{Shape, Shapes, Variant};
 
@@ -69,17 +69,17 @@ impl Boundaries {
         let bar = ProgressBar::new(u64::from(self.jvms) * SETTINGS.len() as u64).with_style(
             ProgressStyle::with_template("[{bar:24}] JVM {pos} of {len}, {msg}, {elapsed}")?,
         );
-        let mut measured: BTreeMap<&str, BTreeMap<Variant, Differences>> = BTreeMap::new();
+        let mut measured: BTreeMap<&str, Measured> = BTreeMap::new();
         for jvm in 0..self.jvms {
             for setting in SETTINGS {
                 bar.set_message(format!("regions={setting}"));
                 let runs = self.run(&spark, &shapes, setting, u64::from(jvm))?;
-                add(measured.entry(setting).or_default(), &shapes, &runs);
+                measured.entry(setting).or_default().add(&shapes, &runs);
                 bar.inc(1);
             }
             let widest = measured
                 .values()
-                .flat_map(BTreeMap::iter)
+                .flat_map(|measured| &measured.variants)
                 .filter_map(|(variant, differences)| differences.most(variant))
                 .fold(0.0, |widest, (_, (_, half))| f64::max(widest, half));
             if widest <= self.within / 100.0 {
@@ -173,7 +173,7 @@ impl Boundaries {
         Ok(runs)
     }
 
-    fn body(&self, measured: &BTreeMap<&str, BTreeMap<Variant, Differences>>) -> String {
+    fn body(&self, measured: &BTreeMap<&str, Measured>) -> String {
         let mut body = format!(
             "{} steps of arithmetic a row, written inline into one operator at a time; local[2], Spark 4.3, {} Hz, not ANSI; \
              all queries take turns in random order in one JVM. *added*: CPU time of the altered query less that of the base query of the same turn. \
@@ -182,10 +182,11 @@ impl Boundaries {
              *at others*: the operator that was not altered and shows the most of it, with its 95% interval. *Others show less*: the sum of what \
              other operators lose, which is work that the processor now does while it waits for the added arithmetic. Steps of dependent work each need the one \
              before; of independent work a processor computes several steps at once. *Ranges that hold the truth*: of each operator, in each run, the difference \
-             of its ranges in `unfuse top --json` should hold what was added to it, which is 0 for all but one.\n\n",
+             of its ranges in `unfuse top --json` should hold what was added to it, which is 0 for all but one. *The same query twice*: the ranges of two runs of a base query, \
+             whose difference should hold 0. What they miss is not an error of attribution: the operators really took another time.\n\n",
             self.steps, self.rate
         );
-        for (setting, variants) in measured {
+        for (setting, Measured { variants, .. }) in measured {
             let _ = writeln!(
                 body,
                 "### regions={setting}\n\n| query | altered | work | runs | added, s | at the altered, % | under headings, % | at others, the most, % | others show less, % | ranges that hold the truth, % |\n|---|---|---|---|---|---|---|---|---|---|"
@@ -199,24 +200,33 @@ impl Boundaries {
     }
 }
 
-/// Compares the runs of one JVM, turn by turn.
-fn add(
-    into: &mut BTreeMap<Variant, Differences>,
-    shapes: &[Shape],
-    runs: &BTreeMap<String, Vec<Run>>,
-) {
-    let none = Vec::new();
-    for shape in shapes {
-        let base = runs.get(&format!("{}/{BASE}", shape.name)).unwrap_or(&none);
-        for variant in shape.variants() {
-            let Some(altered) = runs.get(&variant.name()) else {
-                continue;
-            };
-            let operator = variant.operator().to_owned();
-            let differences = into.entry(variant).or_default();
-            for (base, altered) in base.iter().zip(altered) {
-                differences.add(base, altered);
-                differences.check(base, altered, &operator);
+/// What was measured with one setting of `regions`.
+#[derive(Default)]
+struct Measured {
+    variants: BTreeMap<Variant, Differences>,
+    /// Number of operators' differences between two runs of the same query whose bounds contain 0, and number of all.
+    same: Held,
+}
+
+impl Measured {
+    /// Compares the runs of one JVM, turn by turn.
+    fn add(&mut self, shapes: &[Shape], runs: &BTreeMap<String, Vec<Run>>) {
+        let none = Vec::new();
+        for shape in shapes {
+            let base = runs.get(&format!("{}/{BASE}", shape.name)).unwrap_or(&none);
+            for (before, after) in base.iter().zip(base.iter().skip(1)) {
+                self.same.add(before, after, None);
+            }
+            for variant in shape.variants() {
+                let Some(altered) = runs.get(&variant.name()) else {
+                    continue;
+                };
+                let operator = variant.operator().to_owned();
+                let differences = self.variants.entry(variant).or_default();
+                for (base, altered) in base.iter().zip(altered) {
+                    differences.add(base, altered);
+                    differences.held.add(base, altered, Some(&operator));
+                }
             }
         }
     }

@@ -22,8 +22,37 @@ pub(super) struct Time {
 pub(super) struct Differences {
     pub(super) added: Vec<f64>,
     pub(super) operators: BTreeMap<String, Vec<f64>>,
-    /// Number of operators' differences whose bounds contain the true value, and number of all.
-    pub(super) held: (usize, usize),
+    pub(super) held: Held,
+}
+
+/// Number of operators' differences whose bounds contain the true value, and number of all.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Held {
+    pub(super) held: usize,
+    pub(super) all: usize,
+}
+
+impl Held {
+    /// Counts the operators of two runs. The truth is 0, and for the altered operator the added time.
+    pub(super) fn add(&mut self, base: &Run, altered: &Run, operator: Option<&str>) {
+        let operators = |run: &Run| {
+            let operators = run.iter().filter(|(name, _)| name.as_str() != HEADINGS);
+            operators.map(|(_, time)| time.s).sum::<f64>()
+        };
+        let added = operators(altered) - operators(base);
+        for (name, before) in base.iter().filter(|(name, _)| name.as_str() != HEADINGS) {
+            let after = altered.get(name).copied().unwrap_or_default();
+            let truth = if operator == Some(name) { added } else { 0.0 };
+            let bounds = after.low_s - before.high_s..=after.high_s - before.low_s;
+            self.held += usize::from(bounds.contains(&truth));
+            self.all += 1;
+        }
+    }
+
+    /// The share that holds it, with its 95% interval.
+    pub(super) fn share(self) -> (f64, [f64; 2]) {
+        stats::share(self.held as f64, self.all as f64)
+    }
 }
 
 impl Differences {
@@ -40,22 +69,6 @@ impl Differences {
         }
         for of in self.operators.values_mut() {
             of.resize(runs + 1, 0.0);
-        }
-    }
-
-    /// Counts the operators whose bounds contain the true difference: the added time at the altered operator, 0 at all others.
-    pub(super) fn check(&mut self, base: &Run, altered: &Run, operator: &str) {
-        let operators = |run: &Run| {
-            let operators = run.iter().filter(|(name, _)| name.as_str() != HEADINGS);
-            operators.map(|(_, time)| time.s).sum::<f64>()
-        };
-        let added = operators(altered) - operators(base);
-        for (name, before) in base.iter().filter(|(name, _)| name.as_str() != HEADINGS) {
-            let after = altered.get(name).copied().unwrap_or_default();
-            let truth = if name == operator { added } else { 0.0 };
-            let bounds = after.low_s - before.high_s..=after.high_s - before.low_s;
-            self.held.0 += usize::from(bounds.contains(&truth));
-            self.held.1 += 1;
         }
     }
 
@@ -125,7 +138,7 @@ impl Differences {
                     percent(part)
                 )),
             100.0 * self.less(variant),
-            100.0 * stats::share(self.held.0 as f64, self.held.1 as f64).0,
+            100.0 * self.held.share().0,
         )
     }
 }
@@ -152,9 +165,9 @@ mod tests {
             };
             let (base, altered) = (run(1.0, 2.0), run(1.9 + noise, 2.1));
             differences.add(&base, &altered);
-            differences.check(&base, &altered, "Filter");
+            differences.held.add(&base, &altered, Some("Filter"));
         }
-        assert_eq!(differences.held, (6, 6));
+        assert_eq!(differences.held, Held { held: 6, all: 6 });
         let variant = Variant {
             shape: String::new(),
             place: "Filter.one".to_owned(),

@@ -2,30 +2,37 @@
 
 use std::collections::BTreeMap;
 
-use super::differences::Differences;
-use super::shapes::{Variant, Work};
+use super::Measured;
+use super::differences::Held;
+use super::shapes::Work;
 use crate::page::{Figure, slug};
 use crate::stats;
 
 /// For each setting, the share of ranges that contain the truth. For each setting and kind of work, the largest part at another
 /// operator, and the altered operator's part that is furthest from the added time.
-pub(super) fn figures(measured: &BTreeMap<&str, BTreeMap<Variant, Differences>>) -> Vec<Figure> {
+pub(super) fn figures(measured: &BTreeMap<&str, Measured>) -> Vec<Figure> {
     let mut figures = Vec::new();
-    for (setting, variants) in measured {
-        let held = variants.values().fold((0, 0), |(held, all), differences| {
-            (held + differences.held.0, all + differences.held.1)
+    for (setting, Measured { variants, same }) in measured {
+        let held = variants.values().fold(Held::default(), |sum, one| Held {
+            held: sum.held + one.held.held,
+            all: sum.all + one.held.all,
         });
-        let (share, [low, high]) = stats::share(held.0 as f64, held.1 as f64);
-        figures.push(
-            Figure::new(
-                &slug(&format!("{setting}_held")),
-                &format!("regions={setting}: ranges that hold the truth"),
-                100.0 * share,
-                "%",
-                1,
-            )
-            .within(Some([100.0 * low, 100.0 * high])),
-        );
+        for (name, what, held) in [
+            ("held", "ranges that hold the truth", held),
+            ("same", "the same query twice: ranges that hold 0", *same),
+        ] {
+            let (share, [low, high]) = held.share();
+            figures.push(
+                Figure::new(
+                    &slug(&format!("{setting}_{name}")),
+                    &format!("regions={setting}: {what}"),
+                    100.0 * share,
+                    "%",
+                    1,
+                )
+                .within(Some([100.0 * low, 100.0 * high])),
+            );
+        }
         for work in [Work::Dependent, Work::Independent] {
             let most = variants
                 .iter()
