@@ -3,7 +3,7 @@
 
 mod differences;
 mod figures;
-mod shapes;
+pub(crate) mod shapes;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -91,9 +91,12 @@ impl Boundaries {
     }
 
     fn shapes(&self) -> Result<Vec<Shape>> {
-        let shapes: Shapes = toml::from_str(include_str!("../assets/boundaries.toml"))?;
         let is_wanted = |shape: &Shape| self.only.is_empty() || self.only.contains(&shape.name);
-        let wanted: Vec<Shape> = shapes.query.into_iter().filter(is_wanted).collect();
+        let wanted: Vec<Shape> = Shapes::read()?
+            .query
+            .into_iter()
+            .filter(is_wanted)
+            .collect();
         if wanted.is_empty() {
             bail!("--only names no query of bench/assets/boundaries.toml");
         }

@@ -15,6 +15,7 @@ mod event_log;
 mod foreign;
 mod html_report;
 mod impact;
+mod instructions;
 mod marked;
 mod on_off;
 mod overhead;
@@ -60,6 +61,7 @@ enum What {
     Coverage(coverage::Coverage),
     Contention(contention::Contention),
     Impact(impact::Impact),
+    Instructions(instructions::Instructions),
     Marked(marked::Marked),
     OnOff(on_off::OnOff),
     Pages(pages::Pages),
@@ -82,6 +84,7 @@ fn main() -> Result<()> {
         What::Coverage(coverage) => coverage.measure(&cli.results),
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
         What::Impact(impact) => impact.measure(&cli.results),
+        What::Instructions(instructions) => instructions.measure(&cli.results),
         What::Marked(marked) => marked.measure(&cli.results),
         What::OnOff(on_off) => on_off.measure(&cli.results),
         What::Pages(pages) => pages.run(&cli.results),

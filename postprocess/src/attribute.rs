@@ -9,7 +9,7 @@ mod context;
 use std::cell::OnceCell;
 use std::sync::Arc;
 
-use unfuse_format::{ExecutionId, Frame, StageAttempt};
+use unfuse_format::{ExecutionId, Frame, FrameKind, INSTRUCTION, StageAttempt};
 
 use crate::boundary::{self, Boundary};
 use crate::collect::Collector;
@@ -92,17 +92,21 @@ impl<'a> Attributor<'a> {
         let mut walk = Walk {
             context,
             current: None,
-            also: Vec::new(),
+            between: None,
             begins: Vec::new(),
         };
         for (index, boundary) in &landmarks.frames {
             walk.step(*index, frames, *boundary);
         }
+        if let Some((index, _)) = landmarks.frames.last() {
+            walk.settle(*index, frames);
+        }
+        let also = walk.others();
         let Walk {
             context,
             current,
-            also,
             begins,
+            ..
         } = walk;
         let (owner, rule) = match current {
             Some((node, rule)) => (Owner::Node(execution.clone(), node), rule),
@@ -214,8 +218,8 @@ struct Walk<'a, 'b> {
     context: &'b mut Context<'a>,
     /// The node that owns the frame, and the rule that found it.
     current: Option<(usize, Rule)>,
-    /// Other nodes that may own it.
-    also: Vec<usize>,
+    /// The nodes that may own its code, each with the weight of its lines, if the code is between two descriptions.
+    between: Option<Vec<(usize, u32)>>,
     begins: Vec<(usize, usize)>,
 }
 
@@ -249,13 +253,45 @@ impl Walk<'_, '_> {
             }
             Operators::Unknown => self.call(Rule::UnknownOperator),
         }
-        self.also.clear();
-        if let Some((owner, _)) = self.current
-            && frame.line_before > 0
-        {
+        if frame.line_before > 0 {
             let lines = (frame.line_before, frame.line);
-            self.context.between(hash, lines, owner, &mut self.also);
+            let between = self.between.insert(Vec::new());
+            self.context.between(hash, lines, between);
+        } else if let Some(between) = &mut self.between {
+            self.context.method_until(hash, frame.line, between);
         }
+    }
+
+    /// Gives code between two descriptions to the node with most arithmetic there, if the innermost method is that of
+    /// the frame: the code of a method that is inlined into it is described well.
+    fn settle(&mut self, index: usize, frames: &[Arc<Frame>]) {
+        let is_innermost = frames[index + 1..]
+            .iter()
+            .all(|frame| frame.kind == FrameKind::Kernel || frame.method == INSTRUCTION);
+        let (Some((owner, _)), Some(between)) = (self.current, &self.between) else {
+            return;
+        };
+        let of = |node: usize| {
+            let found = between.iter().find(|(known, _)| *known == node);
+            found.map_or(0, |(_, weight)| *weight)
+        };
+        let most = between.iter().max_by_key(|(_, weight)| *weight);
+        if let Some((node, weight)) = most
+            && is_innermost
+            && *weight > of(owner).max(1)
+        {
+            self.current = Some((*node, Rule::BetweenLines));
+            self.begins
+                .retain(|(begin, of)| (*begin, *of) != (index, owner));
+            self.begins.push((index, *node));
+        }
+    }
+
+    /// Other nodes that may own the code.
+    fn others(&self) -> Vec<usize> {
+        let owner = self.current.map(|(node, _)| node);
+        let nodes = self.between.iter().flatten().map(|(node, _)| *node);
+        nodes.filter(|node| Some(*node) != owner).collect()
     }
 
     /// Attributes code without an operator of its own to its caller's operator. A guess about the caller is a guess
@@ -284,7 +320,7 @@ impl Walk<'_, '_> {
                 _ => {
                     self.begins.push((index, node));
                     self.current = Some((node, rule));
-                    self.also.clear();
+                    self.between = None;
                 }
             },
             None if kind == BoundaryKind::Operator => self.call(Rule::UnknownOperator),
@@ -296,8 +332,7 @@ impl Walk<'_, '_> {
 #[cfg(test)]
 mod tests {
     use unfuse_format::{
-        FrameKind, PlanRow, ProfileDir, SampleKind, SampleRow, SegmentWriter, StackRow, StageRow,
-        Table,
+        PlanRow, ProfileDir, SampleKind, SampleRow, SegmentWriter, StackRow, StageRow, Table,
     };
 
     use super::*;

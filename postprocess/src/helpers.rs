@@ -17,6 +17,34 @@ static DEFINITION: LazyLock<Regex> = LazyLock::new(|| {
 static CALL: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\b(\w+)\s*\(").expect("a constant pattern"));
 
+/// The lines of a source, and how its braces divide them.
+pub(crate) struct Outline<'a> {
+    pub(crate) lines: Vec<&'a str>,
+    /// Number of open braces before each line, and after the last one.
+    pub(crate) depths: Vec<i32>,
+    /// First line (from 0) and end of each definition whose body opens and closes.
+    pub(crate) bodies: Vec<(usize, usize)>,
+}
+
+impl<'a> Outline<'a> {
+    pub(crate) fn parse(source: &'a str) -> Self {
+        let lines: Vec<&str> = source.lines().collect();
+        let depths = depths(&lines);
+        let bodies = bodies(&lines, &depths);
+        Self {
+            lines,
+            depths,
+            bodies,
+        }
+    }
+}
+
+/// Words before parentheses in a line: names of called methods, and keywords.
+pub(crate) fn called(line: &str) -> impl Iterator<Item = &str> {
+    let calls = CALL.captures_iter(line);
+    calls.filter_map(|call| Some(call.get(1)?.as_str()))
+}
+
 /// A method outside all regions, and what its calls say about it.
 struct Method {
     /// Its lines, from 0.
@@ -39,10 +67,13 @@ enum State {
 
 /// Sets lines outside all regions (place 0) to the place of their helper's call sites. `lines` has an entry for each
 /// line of `source`; `operator` returns the operator of a place. The time is linear in the source.
-pub(crate) fn resolve(source: &str, lines: &mut [Place], operator: impl Fn(Place) -> Option<i32>) {
-    let texts: Vec<&str> = source.lines().collect();
-    let mut methods = methods(&texts);
-    let calls = calls(&texts, &methods);
+pub(crate) fn resolve(
+    outline: &Outline<'_>,
+    lines: &mut [Place],
+    operator: impl Fn(Place) -> Option<i32>,
+) {
+    let mut methods = methods(outline);
+    let calls = calls(&outline.lines, &methods);
     let mut outside = Outside::new(lines);
     let mut news: Vec<usize> = (0..lines.len()).filter(|line| lines[*line] != 0).collect();
     // Helpers can call helpers: each round looks at the lines that the previous one resolved.
@@ -121,11 +152,11 @@ impl Outside {
 }
 
 /// Methods and their lines (from 0); those whose names are not unique in the source are left out.
-fn methods<'a>(lines: &[&'a str]) -> HashMap<&'a str, Method> {
+fn methods<'a>(outline: &Outline<'a>) -> HashMap<&'a str, Method> {
     let mut found: HashMap<&str, Option<Method>> = HashMap::new();
-    for (index, end) in bodies(lines) {
+    for (index, end) in outline.bodies.iter().copied() {
         let name = DEFINITION
-            .captures(lines[index])
+            .captures(outline.lines[index])
             .and_then(|found| found.get(1));
         let Some(name) = name else { continue };
         let method = Method {
@@ -145,8 +176,7 @@ fn methods<'a>(lines: &[&'a str]) -> HashMap<&'a str, Method> {
 
 /// First line and end of each definition whose body opens and closes: from the first line with more open braces than
 /// before, to the line where they are closed.
-fn bodies(lines: &[&str]) -> Vec<(usize, usize)> {
-    let depths = depths(lines);
+fn bodies(lines: &[&str], depths: &[i32]) -> Vec<(usize, usize)> {
     // Definitions by the number of open braces before them: those whose body is still to come, fewest first, and open
     // ones.
     let mut coming: BinaryHeap<Reverse<(i32, usize)>> = BinaryHeap::new();
@@ -182,9 +212,8 @@ fn calls<'a>(
 ) -> HashMap<usize, Vec<&'a str>> {
     let mut calls: HashMap<usize, Vec<&str>> = HashMap::new();
     for (index, line) in lines.iter().enumerate() {
-        for call in CALL.captures_iter(line) {
-            let Some(name) = call.get(1) else { continue };
-            let known = methods.get_key_value(name.as_str());
+        for name in called(line) {
+            let known = methods.get_key_value(name);
             if let Some((name, _)) = known.filter(|(_, method)| method.body.start != index) {
                 calls.entry(index).or_default().push(name);
             }

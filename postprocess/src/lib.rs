@@ -37,6 +37,7 @@ mod rule;
 mod rules;
 mod shares;
 mod stacks;
+mod statements;
 mod task_interval;
 mod totals;
 mod uncertainty;

@@ -8,7 +8,8 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use crate::helpers;
+use crate::helpers::{self, Outline};
+use crate::statements::Statements;
 
 static MARKER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"/\* (Begin|End)CodeRegion\((PRODUCE|CONSUME)_(\d{1,9})\) \*/")
@@ -54,6 +55,8 @@ pub struct RegionMap {
     lines: Vec<Place>,
     /// Lines (from 0) of helpers outside all regions. They have the regions of their call sites.
     by_call_site: HashSet<usize>,
+    /// What the lines compute.
+    statements: Statements,
 }
 
 impl RegionMap {
@@ -69,13 +72,15 @@ impl RegionMap {
         let mut lines = std::mem::take(&mut map.lines);
         let operator = |place: Place| map.region_at(place).map(|region| region.id);
         let marked = lines.clone();
-        helpers::resolve(source, &mut lines, operator);
+        let outline = Outline::parse(source);
+        helpers::resolve(&outline, &mut lines, operator);
         let resolved = lines.iter().zip(&marked).enumerate();
         map.by_call_site = resolved
             .filter(|(_, (place, marked))| place != marked)
             .map(|(line, _)| line)
             .collect();
         map.lines = lines;
+        map.statements = Statements::new(&outline);
         map
     }
 
@@ -84,6 +89,11 @@ impl RegionMap {
         let mut regions: Vec<Region> = self.outwards(line).collect();
         regions.reverse();
         regions
+    }
+
+    /// What the lines compute.
+    pub(crate) fn statements(&self) -> &Statements {
+        &self.statements
     }
 
     /// Whether a line (1-based) is outside all regions and has the regions of its method's call sites.

@@ -21,6 +21,9 @@ pub enum Rule {
     OneOfSeveral(BoundaryKind),
     /// A guess: an operator that is not in the plan is on the stack; the sample is attributed to its caller.
     UnknownOperator,
+    /// A guess: the compiler described the lines before and after the code, but not the code itself. Of the operators
+    /// with lines between the two, this one has the most arithmetic there.
+    BetweenLines,
     /// A guess: generated code outside all regions that no operator calls; the sample is attributed to the first
     /// operator of its codegen stage.
     CodegenStage,
@@ -71,7 +74,10 @@ impl Rule {
             Self::Region | Self::CallSite | Self::Caller | Self::Boundary(_) | Self::Metrics(_) => {
                 Standing::Proved
             }
-            Self::OneOfSeveral(_) | Self::UnknownOperator | Self::CodegenStage => Standing::Guessed,
+            Self::OneOfSeveral(_)
+            | Self::UnknownOperator
+            | Self::BetweenLines
+            | Self::CodegenStage => Standing::Guessed,
             Self::Heading | Self::CatchAll => Standing::Heading,
             Self::Unattributed => Standing::Unattributed,
             Self::OutsideTasks => Standing::OutsideTasks,
@@ -89,6 +95,7 @@ impl fmt::Display for Rule {
             Self::Metrics(kind) => write!(f, "boundary and metrics: {}", kind.name()),
             Self::OneOfSeveral(kind) => write!(f, "guess: one of several, {}", kind.name()),
             Self::UnknownOperator => f.write_str("guess: caller of an unknown operator"),
+            Self::BetweenLines => f.write_str("guess: arithmetic between two lines"),
             Self::CodegenStage => f.write_str("guess: first of the codegen stage"),
             Self::Heading => f.write_str("heading"),
             Self::CatchAll => f.write_str("catch-all heading"),

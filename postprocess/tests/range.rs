@@ -8,8 +8,9 @@ use unfuse_postprocess::{By, Profile, Selection, Total, Totals};
 
 const APP: &str = "app";
 const HASH: &str = "0123456789abcdef";
-/// Lines 2 and 9 are of the range, 4 of the projection, 6 of the sampling; 1 and 10 have no operator.
-const TEXT: &str = "private void loop() {
+/// Lines 2 and 9 are of the range, 4 of the projection, 6 of the sampling; 1 and 10 have no operator. Line 13 is of the sampling, 15
+/// to 17 of the projection, and 19 is the sampling's call.
+const TEXT: &str = "for (int i = 0; i < n;) {
 /* BeginCodeRegion(PRODUCE_3) */ i++;
 /* BeginCodeRegion(CONSUME_2) */
 y = x * x;
@@ -18,7 +19,17 @@ if (y > z) n++;
 /* EndCodeRegion(CONSUME_1) */
 /* EndCodeRegion(CONSUME_2) */
 x++;
-/* EndCodeRegion(PRODUCE_3) */ }";
+/* EndCodeRegion(PRODUCE_3) */ }
+private void step() {
+/* BeginCodeRegion(CONSUME_1) */
+if (sampler.sample() != 0) {
+/* BeginCodeRegion(PRODUCE_2) */
+long a = -1L;
+a = x * 3L ^ x;
+long b = a * 5L ^ x;
+/* EndCodeRegion(PRODUCE_2) */
+sample_doConsume_0(b);
+/* EndCodeRegion(CONSUME_1) */ }";
 /// By region.
 const OPERATORS: [&str; 4] = ["WholeStageCodegen (1)", "Sample", "Project", "Range"];
 
@@ -143,6 +154,24 @@ fn code_before_a_jump_back_may_be_of_its_two_ends() {
     let (_, low, _) = share(&rows, "Range");
     assert_eq!(low, 0.0);
     assert!(rows.iter().all(|row| row.operator != "Project"));
+}
+
+#[test]
+fn code_before_a_call_computes_its_arguments() {
+    let rows = totals(&[(400, 19, 13), (600, 6, 0)]);
+    let (given, low, high) = share(&rows, "Project");
+    assert_eq!(given, 0.4);
+    assert!(low == 0.0 && high < 0.44);
+    let (given, _, high) = share(&rows, "Sample");
+    assert_eq!(given, 0.6);
+    assert!(high > 0.99);
+}
+
+#[test]
+fn code_that_was_moved_up_is_of_the_lines_below() {
+    // Without a loop, nothing leads back to line 13.
+    let rows = totals(&[(400, 13, 19), (600, 6, 0)]);
+    assert_eq!(share(&rows, "Project").0, 0.4);
 }
 
 #[test]

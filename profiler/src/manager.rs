@@ -338,6 +338,7 @@ impl Manager<'_> {
                 layout: self.layout,
                 tasks: self.config.tasks,
                 waits: self.config.waits,
+                instructions: self.config.instructions,
             });
         }))
     }

@@ -6,7 +6,6 @@ use super::Measured;
 use super::differences::Held;
 use super::shapes::Work;
 use crate::page::{Figure, slug};
-use crate::stats;
 
 /// For each setting, the share of ranges that contain the truth. For each setting and kind of work, the largest part at another
 /// operator, and the altered operator's part that is furthest from the added time.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
+use anyhow::Result;
 use regex::Regex;
 use serde::Deserialize;
 
@@ -11,21 +12,30 @@ static PLACE: LazyLock<Regex> =
 
 /// The file `boundaries.toml`.
 #[derive(Deserialize)]
-pub(super) struct Shapes {
-    pub(super) query: Vec<Shape>,
+pub(crate) struct Shapes {
+    pub(crate) query: Vec<Shape>,
+}
+
+impl Shapes {
+    /// All queries.
+    pub(crate) fn read() -> Result<Self> {
+        Ok(toml::from_str(include_str!(
+            "../../assets/boundaries.toml"
+        ))?)
+    }
 }
 
 /// A query with places where work can be added.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct Shape {
-    pub(super) name: String,
+pub(crate) struct Shape {
+    pub(crate) name: String,
     sql: String,
 }
 
 /// How the steps of the added arithmetic depend on each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Work {
+pub(crate) enum Work {
     /// Each step needs the one before.
     Dependent,
     /// No step needs another one, so a processor computes several at a time.
@@ -34,39 +44,60 @@ pub(super) enum Work {
 
 /// One altered query.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Variant {
-    pub(super) shape: String,
-    pub(super) place: String,
-    pub(super) work: Work,
+pub(crate) struct Variant {
+    pub(crate) shape: String,
+    pub(crate) place: String,
+    pub(crate) work: Work,
 }
 
 impl Shape {
     /// The text of the query with the work in one place, or without it.
-    pub(super) fn text(&self, altered: Option<(&Variant, u32)>) -> String {
+    pub(crate) fn text(&self, altered: Option<(&Variant, u32)>) -> String {
+        let operands = |_, step| [2 * step + 1, step];
+        match altered {
+            Some((variant, steps)) => {
+                self.altered_in(&[(&variant.place, steps)], variant.work, operands)
+            }
+            None => self.altered_in(&[], Work::Dependent, operands),
+        }
+    }
+
+    /// The places.
+    pub(crate) fn places(&self) -> BTreeSet<&str> {
+        PLACE
+            .captures_iter(&self.sql)
+            .filter_map(|found| Some(found.get(1)?.as_str()))
+            .collect()
+    }
+
+    /// The text of the query with work in some of its places, each with its number of steps. `operands` gets the index
+    /// of a place in `places`.
+    pub(crate) fn altered_in(
+        &self,
+        places: &[(&str, u32)],
+        work: Work,
+        operands: impl Fn(usize, u32) -> [u32; 2],
+    ) -> String {
         let replaced = PLACE.replace_all(&self.sql, |found: &regex::Captures<'_>| {
-            let value = found[2].to_owned();
-            match altered {
-                Some((variant, steps)) if variant.place == found[1] => {
-                    variant.work.added_to(&value, steps)
+            match places.iter().position(|(place, _)| *place == &found[1]) {
+                Some(index) => {
+                    let (_, steps) = places[index];
+                    work.added_to(&found[2], steps, |step| operands(index, step))
                 }
-                _ => value,
+                None => found[2].to_owned(),
             }
         });
         replaced.into_owned()
     }
 
     /// Every place, with each kind of work.
-    pub(super) fn variants(&self) -> Vec<Variant> {
-        let places: BTreeSet<&str> = PLACE
-            .captures_iter(&self.sql)
-            .filter_map(|found| Some(found.get(1)?.as_str()))
-            .collect();
+    pub(crate) fn variants(&self) -> Vec<Variant> {
         let variant = |place: &str, work| Variant {
             shape: self.name.clone(),
             place: place.to_owned(),
             work,
         };
-        places
+        self.places()
             .into_iter()
             .flat_map(|place| [Work::Dependent, Work::Independent].map(|work| variant(place, work)))
             .collect()
@@ -75,23 +106,26 @@ impl Shape {
 
 impl Work {
     /// An expression that does the work and has the same value. The work would change the value
-    /// only in rows from 2⁴⁰ on.
-    fn added_to(self, value: &str, steps: u32) -> String {
+    /// only in rows from 2⁴⁰ on. Each step multiplies and combines with the operands of its number.
+    fn added_to(self, value: &str, steps: u32, operands: impl Fn(u32) -> [u32; 2]) -> String {
+        let step = |of: &str, step| {
+            let [factor, mask] = operands(step);
+            format!("(({of} * {factor}L) ^ {mask}L)")
+        };
+        let value_of_row = format!("({value})");
         let work = match self {
-            Self::Dependent => (1..=steps).fold(format!("({value})"), |so_far, step| {
-                format!("(({so_far} * {}L) ^ {step}L)", 2 * step + 1)
-            }),
+            Self::Dependent => {
+                (1..=steps).fold(value_of_row, |so_far, number| step(&so_far, number))
+            }
             Self::Independent => {
-                let terms: Vec<String> = (1..=steps)
-                    .map(|step| format!("((({value}) * {}L) ^ {step}L)", 2 * step + 1))
-                    .collect();
-                terms.join(" ^ ")
+                let terms = (1..=steps).map(|number| step(&value_of_row, number));
+                terms.collect::<Vec<_>>().join(" ^ ")
             }
         };
         format!("({value} + (({work}) & shiftright(id, 40)))")
     }
 
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Dependent => "dependent",
             Self::Independent => "independent",
@@ -101,12 +135,12 @@ impl Work {
 
 impl Variant {
     /// The name of its runs.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{}/{}/{}", self.shape, self.place, self.work.name())
     }
 
     /// The altered operator.
-    pub(super) fn operator(&self) -> &str {
+    pub(crate) fn operator(&self) -> &str {
         self.place.split('.').next().unwrap_or_default()
     }
 }

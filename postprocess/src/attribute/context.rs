@@ -2,6 +2,7 @@
 
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
+use std::ops::RangeInclusive;
 
 use unfuse_format::Frame;
 
@@ -10,9 +11,6 @@ use crate::collect::{self, Collector};
 use crate::plan::Plan;
 use crate::regions::{RegionKind, RegionMap};
 use crate::rule::{BoundaryKind, Rule};
-
-/// At most so many lines between two descriptions are searched.
-const MOST_LINES: u32 = 4096;
 
 /// The operators of a line of generated code.
 pub(super) enum Operators {
@@ -80,26 +78,58 @@ impl Context<'_> {
         Operators::Begin(first.copied().into_iter().collect(), Rule::CodegenStage)
     }
 
-    /// Collects the operators other than `owner` that can own the code between two described lines: the operators of
-    /// the first line, and if the second is further down, those of all lines between them.
+    /// Collects the operators that can own an instruction of a method whose own line, `line`, was described after it,
+    /// and the line `before` before it. Each has the weight of its lines between the two.
     pub(super) fn between(
         &self,
         hash: &str,
         (before, line): (u32, u32),
-        owner: usize,
-        into: &mut Vec<usize>,
+        into: &mut Vec<(usize, u32)>,
     ) {
-        let nodes = self.generated.and_then(|texts| texts.get(hash));
-        let (Some(nodes), Some(map)) = (nodes, self.regions.get(hash)) else {
+        let Some(map) = self.regions.get(hash) else {
             return;
         };
-        let is_near = (before..before.saturating_add(MOST_LINES)).contains(&line);
-        let last = if is_near { line } else { before };
-        for line in before..=last {
+        match map.statements().between(before, line) {
+            Some(lines) => self.weigh(hash, map, lines, into),
+            None => self.weigh(hash, map, before..=before, into),
+        }
+        // The compiler described the earlier line: more of it can follow, but not much.
+        let of_before = map.innermost(before).and_then(|region| {
+            let nodes = self.generated?.get(hash)?;
+            nodes.get(region.id as usize)
+        });
+        let mut found = into.iter_mut();
+        if let Some((_, weight)) = of_before.and_then(|node| found.find(|(of, _)| of == node)) {
+            *weight = weight.saturating_sub(map.statements().weight(before));
+        }
+    }
+
+    /// The same for a method that was inlined after the line before: its lines up to `line`.
+    pub(super) fn method_until(&self, hash: &str, line: u32, into: &mut Vec<(usize, u32)>) {
+        if let Some(map) = self.regions.get(hash) {
+            self.weigh(hash, map, map.statements().method_until(line), into);
+        }
+    }
+
+    fn weigh(
+        &self,
+        hash: &str,
+        map: &RegionMap,
+        lines: RangeInclusive<u32>,
+        into: &mut Vec<(usize, u32)>,
+    ) {
+        let Some(nodes) = self.generated.and_then(|texts| texts.get(hash)) else {
+            return;
+        };
+        for line in lines {
             let region = map.innermost(line);
-            let node = region.and_then(|region| nodes.get(region.id as usize));
-            if let Some(node) = node.filter(|node| **node != owner && !into.contains(node)) {
-                into.push(*node);
+            let Some(node) = region.and_then(|region| nodes.get(region.id as usize)) else {
+                continue;
+            };
+            let weight = map.statements().weight(line);
+            match into.iter_mut().find(|(known, _)| known == node) {
+                Some((_, sum)) => *sum = sum.saturating_add(weight),
+                None => into.push((*node, weight)),
             }
         }
     }

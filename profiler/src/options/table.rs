@@ -235,7 +235,7 @@ pub const OPTIONS: &[AgentOption] = &[
     },
 ];
 
-/// Options that `unfuse record` and the Spark plugin pass; not for users.
+/// Options that `unfuse record`, the Spark plugin and `unfuse-bench` pass; not for users.
 pub(super) const INTERNAL: &[AgentOption] = &[
     internal("attach", |options, value| {
         options.attach = Some(value.to_owned());
@@ -247,6 +247,10 @@ pub(super) const INTERNAL: &[AgentOption] = &[
     }),
     internal("plugin", |options, value| {
         options.plugin = switch(value)?;
+        Ok(())
+    }),
+    internal("instructions", |options, value| {
+        options.config.instructions = switch(value)?;
         Ok(())
     }),
     internal("keep-code", |options, value| {

@@ -71,6 +71,7 @@ pub(crate) struct Assignment<'a> {
     pub(crate) layout: Layout,
     pub(crate) tasks: TaskShare,
     pub(crate) waits: bool,
+    pub(crate) instructions: bool,
 }
 
 /// Samples until the thread, the JVM or the manager ends it.
@@ -137,6 +138,7 @@ impl<'a> Sampler<'a> {
             layout,
             tasks,
             waits: with_waits,
+            instructions,
         } = assignment;
         let status = StatusWords::new(map);
         // From now on, because the thread may be waiting.
@@ -171,7 +173,7 @@ impl<'a> Sampler<'a> {
             chains,
             raw: RawSamples::default(),
             waits,
-            resolver: Resolver::new(map, maps, for_code),
+            resolver: Resolver::new(map, maps, for_code, instructions),
             outbox: Outbox::new(tid, thread, to_writer, status.generation()),
             sent: Instant::now(),
             paused: false,

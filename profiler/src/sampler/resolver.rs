@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use ahash::HashMap;
 use unfuse_codemap::{CodeMap, Finding, Kind, Lookup, Resolution};
-use unfuse_format::{Frame, FrameKind, NO_CALLERS, StackId, UNDESCRIBED};
+use unfuse_format::{Frame, FrameKind, INSTRUCTION, NO_CALLERS, StackId, UNDESCRIBED};
 
 use super::interpreted::{CALLERS_MISSING, INTERPRETER, TaggedFrames};
 use super::outbox::Outbox;
@@ -138,10 +138,17 @@ pub(super) struct Resolver<'a> {
     /// The pieces of the current chain, innermost first.
     chain: Vec<Rc<Piece>>,
     resolved: Resolution,
+    /// Whether the machine code at a sample's address is a frame of its own.
+    instructions: bool,
 }
 
 impl<'a> Resolver<'a> {
-    pub(super) fn new(map: &'a CodeMap, maps: Maps, memory: Option<Memory>) -> Self {
+    pub(super) fn new(
+        map: &'a CodeMap,
+        maps: Maps,
+        memory: Option<Memory>,
+        instructions: bool,
+    ) -> Self {
         Self {
             map,
             maps,
@@ -150,6 +157,7 @@ impl<'a> Resolver<'a> {
             pieces: HashMap::default(),
             chain: Vec::new(),
             resolved: Resolution::default(),
+            instructions,
         }
     }
 
@@ -182,7 +190,7 @@ impl<'a> Resolver<'a> {
         }
         let window = self.find(version, time, leaf, chain, tagged);
         let named = NamedChain {
-            stack: self.stack(leaf, outbox),
+            stack: self.stack(leaf, chain.first().copied(), outbox),
             is_described: self.chain.iter().all(|piece| piece.is_described),
         };
         if self.known.len() >= CACHE_ENTRIES {
@@ -273,8 +281,12 @@ impl<'a> Resolver<'a> {
     }
 
     /// The id of the stack of the current pieces; a new stack goes to the outbox.
-    fn stack(&self, leaf: Leaf, outbox: &mut Outbox<'_>) -> StackId {
-        let leaf = leaf.frame().map(|frame| WirePiece::from([frame]));
+    fn stack(&self, leaf: Leaf, address: Option<u64>, outbox: &mut Outbox<'_>) -> StackId {
+        let innermost = match leaf {
+            Leaf::Frame if self.instructions => self.instruction(address),
+            leaf => leaf.frame(),
+        };
+        let leaf = innermost.map(|frame| WirePiece::from([frame]));
         let mut hasher = DefaultHasher::new();
         leaf.hash(&mut hasher);
         let leaf_hash = hasher.finish();
@@ -286,6 +298,18 @@ impl<'a> Resolver<'a> {
         let pieces = self.chain.iter().map(|piece| (piece.hash, &piece.frames));
         outbox.stack(id, leaf.chain(pieces));
         id
+    }
+
+    /// The machine code from an address on, if it is compiled Java code.
+    fn instruction(&self, address: Option<u64>) -> Option<WireFrame> {
+        let piece = self.chain.first()?;
+        if !matches!(piece.origin, Origin::Code(_)) {
+            return None;
+        }
+        let code = self.memory.as_ref()?.array(address?)?;
+        let mut innermost = frame(FrameKind::Stub, INSTRUCTION);
+        innermost.frame.signature = format!("{:032x}", u128::from_be_bytes(code));
+        Some(innermost)
     }
 
     /// Resolves a word of a chain.

@@ -66,6 +66,9 @@ impl StackRow {
 
 /// [`Frame::method`] of code that the JVM had not described, or not yet; its kind is `unknown`.
 pub const UNDESCRIBED: &str = "[code cache]";
+/// Method of a frame that stands for the instruction at a sample's address. Its signature has the code from there on, in
+/// hexadecimal digits.
+pub const INSTRUCTION: &str = "[instruction]";
 /// [`Frame::method`] of the root where the callers further up are not known; its kind is `unknown`.
 pub const NO_CALLERS: &str = "[callers unknown]";
 
