@@ -32,6 +32,8 @@ const LOOKS: Duration = Duration::from_secs(10);
 const MOST_ANSWER: u64 = 64 << 10;
 /// Longest command line or environment, bytes.
 const MOST_ARGUMENTS: u64 = 4 << 20;
+/// Longest line of a list of mappings that is read at once, bytes.
+const LONGEST_LINE: u64 = 16 << 10;
 
 /// A JVM that can be attached to.
 #[derive(Debug)]
@@ -71,10 +73,15 @@ impl Jvm {
                 owner.gid()
             );
         }
-        if !has_loaded_libjvm(&proc)
-            .with_context(|| format!("process {pid} cannot be looked at"))?
-        {
+        let libraries = File::open(proc.join("maps")).and_then(Libraries::from_maps);
+        let libraries = libraries.with_context(|| format!("process {pid} cannot be looked at"))?;
+        if !libraries.has_jvm {
             bail!("process {pid} is not a HotSpot JVM (it has not loaded libjvm.so)");
+        }
+        if libraries.has_musl {
+            bail!(
+                "JVM {pid} uses musl (Alpine Linux), and unfuse needs glibc; run Spark in an image with glibc"
+            );
         }
         for space in ["pid", "net"] {
             let of = |path: &Path| fs::read_link(path.join("ns").join(space)).ok();
@@ -209,18 +216,37 @@ impl Jvm {
     }
 }
 
-/// Reads line by line, because a process can make its list of mappings as long as it likes.
-fn has_loaded_libjvm(proc: &Path) -> std::io::Result<bool> {
-    let mut maps = BufReader::new(File::open(proc.join("maps"))?);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        if maps.read_until(b'\n', &mut line)? == 0 {
-            return Ok(false);
+/// The libraries of a process that decide whether it can be recorded.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Libraries {
+    /// HotSpot.
+    has_jvm: bool,
+    /// musl instead of glibc.
+    has_musl: bool,
+}
+
+impl Libraries {
+    /// Reads a process's list of mappings, line by line: the process can make it as long as it likes.
+    fn from_maps(maps: impl Read) -> std::io::Result<Self> {
+        let mut maps = BufReader::new(maps);
+        let mut line = Vec::new();
+        let mut libraries = Self::default();
+        while !(libraries.has_jvm && libraries.has_musl) {
+            line.clear();
+            if maps
+                .by_ref()
+                .take(LONGEST_LINE)
+                .read_until(b'\n', &mut line)?
+                == 0
+            {
+                break;
+            }
+            let name = line.trim_ascii_end().rsplit(|byte| *byte == b'/').next();
+            let name = name.unwrap_or_default();
+            libraries.has_jvm |= name == b"libjvm.so";
+            libraries.has_musl |= name.starts_with(b"ld-musl-");
         }
-        if line.trim_ascii_end().ends_with(b"/libjvm.so") {
-            return Ok(true);
-        }
+        Ok(libraries)
     }
 }
 
@@ -232,5 +258,20 @@ mod tests {
     fn this_process_is_no_jvm() {
         let error = Jvm::find(std::process::id()).unwrap_err().to_string();
         assert!(error.contains("not a HotSpot JVM"), "{error}");
+    }
+
+    #[test]
+    fn libraries_are_known_by_their_names() {
+        let libraries = |maps: &str| Libraries::from_maps(maps.as_bytes()).unwrap();
+        let line = |path: &str| format!("7f00-7f10 r-xp 00000000 fe:00 12 {path}\n");
+        let jvm = line("/usr/lib/jvm/lib/server/libjvm.so");
+        let found = libraries(&jvm);
+        assert!(found.has_jvm && !found.has_musl);
+        let found = libraries(&(jvm + &line("/lib/ld-musl-x86_64.so.1")));
+        assert!(found.has_jvm && found.has_musl);
+        assert_eq!(
+            libraries(&line("/tmp/ld-musl-x/not-libjvm.so")),
+            Libraries::default()
+        );
     }
 }

@@ -4,6 +4,8 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.io.UncheckedIOException;
+import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
@@ -16,6 +18,8 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.regex.Pattern;
+import java.util.stream.Stream;
 
 /**
  * The agent's library and the program {@code unfuse}, which the jar carries, as files that only
@@ -27,6 +31,9 @@ final class NativeParts {
 
     private static final FileAttribute<Set<PosixFilePermission>> PRIVATE =
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
+
+    /** A mapping of musl's loader, which is its C library. */
+    private static final Pattern MUSL = Pattern.compile("/ld-musl-[^/]*$");
 
     /** How long the program may take to print its version. */
     private static final int PATIENCE_SECONDS = 10;
@@ -53,10 +60,13 @@ final class NativeParts {
      * for temporary files, or the working directory.
      */
     static NativeParts unpack(String wanted) throws InterruptedException, NotLoaded {
-        String folder = "/native/" + platform() + "/";
+        String platform = platform(Paths.get("/proc/self/maps"));
+        String folder = "/native/" + platform + "/";
         if (NativeParts.class.getResource(folder + LIBRARY) == null) {
             throw new NotLoaded(
-                    "this jar has no native parts for " + platform() + "; it has linux-x86_64");
+                    "this jar has no native parts for "
+                            + platform
+                            + "; it has linux-x86_64, for images with glibc");
         }
         List<String> failures = new ArrayList<>();
         for (String parent : parents(wanted)) {
@@ -95,13 +105,22 @@ final class NativeParts {
         return parents;
     }
 
-    private static String platform() {
+    /** The system, the processor, and the C library if it is musl, as in Alpine's images. */
+    static String platform(Path mappings) {
         String system = System.getProperty("os.name").toLowerCase(Locale.ROOT);
         String machine = System.getProperty("os.arch");
         if (machine.equals("amd64")) {
             machine = "x86_64";
         }
-        return system + "-" + machine;
+        return system + "-" + machine + (usesMusl(mappings) ? "-musl" : "");
+    }
+
+    private static boolean usesMusl(Path mappings) {
+        try (Stream<String> lines = Files.lines(mappings, StandardCharsets.ISO_8859_1)) {
+            return lines.anyMatch(line -> MUSL.matcher(line).find());
+        } catch (IOException | UncheckedIOException error) {
+            return false;
+        }
     }
 
     private void copy(String folder, String name) throws IOException {

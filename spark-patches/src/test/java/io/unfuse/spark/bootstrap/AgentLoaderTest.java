@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import org.apache.spark.SparkConf;
 import org.junit.jupiter.api.Test;
+import org.junit.jupiter.api.io.TempDir;
 
 import java.io.File;
 import java.io.IOException;
@@ -52,6 +53,18 @@ class AgentLoaderTest {
             }
         }
         assertTrue(seen >= 7, seen + " classes");
+    }
+
+    @Test
+    void muslIsAPlatformOfItsOwn(@TempDir Path dir) throws IOException {
+        Path maps = dir.resolve("maps");
+        String begin = "7f0000000000-7f0000001000 r-xp 00000000 fe:00 12 /lib/";
+        Files.write(maps, (begin + "x86_64-linux-gnu/libc.so.6\n").getBytes());
+        assertEquals("linux-x86_64", NativeParts.platform(maps));
+        Files.write(maps, (begin + "ld-musl-x86_64.so.1\n").getBytes());
+        assertEquals("linux-x86_64-musl", NativeParts.platform(maps));
+        Files.write(maps, (begin + "ld-musl-x86_64.so.1/notes\n").getBytes());
+        assertEquals("linux-x86_64", NativeParts.platform(maps));
     }
 
     @Test
