@@ -1,11 +1,11 @@
 //! How much sooner the victim would end without each culprit.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use unfuse_contention::{Culprit, Explanation, Input, Kind, QueryId, Split, TaskId, Workload};
+use unfuse_contention::{Culprit, Explanation, Input, QueryId, Split, Workload};
 
 use super::answer::Answer;
-use crate::what_if::{Neighbour, caused_waits, without_each};
+use crate::what_if::{Neighbour, caused_waits, slots_help, without_each};
 use crate::{Report, ReportError};
 
 impl Answer {
@@ -52,13 +52,15 @@ impl Answer {
             if is_neighbour && (holds_slots || paths.is_some()) {
                 let paths = paths.unwrap_or_default();
                 tried.push(at);
-                neighbours.push(Neighbour::from_paths(report, app, query, &paths));
+                neighbours.push(Neighbour::from_paths(
+                    report, app, query, &paths, slots_help,
+                ));
             }
         }
         if tried.is_empty() {
             return Ok(());
         }
-        let warning = match without_each(report, app, execution, &neighbours, slots_help) {
+        let warning = match without_each(report, app, execution, &neighbours) {
             Ok((estimates, warning)) => {
                 for (at, estimate) in tried.into_iter().zip(estimates) {
                     self.ranked[at].set_victim_seconds(&estimate);
@@ -75,17 +77,4 @@ impl Answer {
         }
         Ok(())
     }
-}
-
-/// Whether the victim's tasks would have run sooner on more slots: not if the CPUs were busy for most of the time in which they
-/// waited for slots.
-fn slots_help(workload: &Workload, victim: QueryId) -> bool {
-    let tasks = workload.tasks_of_queries(&BTreeSet::from([victim]));
-    let tasks: BTreeSet<TaskId> = tasks.map(|task| task.id).collect();
-    let waited_ns = |kind: Kind| -> f64 {
-        let its = workload.tables().intervals.iter();
-        let its = its.filter(|row| row.kind == kind && tasks.contains(&row.task));
-        its.map(|row| row.blocked_ns as f64).sum()
-    };
-    waited_ns(Kind::SlotOnBusyCpu) <= waited_ns(Kind::Slot)
 }

@@ -22,7 +22,7 @@ use crate::{Report, ReportError, application_index};
 use profile::Source;
 use spread::spread;
 
-pub(crate) use neighbour::{Neighbour, caused_waits, without_each};
+pub(crate) use neighbour::{Neighbour, caused_waits, slots_help, without_each};
 pub(crate) use operator::StackOfStage;
 pub(crate) use saving::{Saving, estimates};
 pub use text::render;

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use unfuse_contention::{
     BlockedTime, Culprit, Explanation, Graph, Kind, Options, QueryId, Resource, Split, StageIndex,
-    VictimStages, Workload,
+    TaskId, VictimStages, Workload,
 };
 use unfuse_format::{ExecutionId, TaskRow};
 use unfuse_sizing::what_if::{Estimate, Model, Part, PartKind};
@@ -28,6 +28,8 @@ pub(crate) struct Neighbour {
     pub(super) query: Option<i64>,
     /// While it ran, and always: what it holds lasts longer than itself.
     spans: [SpanMs; 2],
+    /// Whether its slots would be of use to the victim.
+    frees_slots: bool,
     /// What each stage has of it, for each of these spans.
     stages: BTreeMap<(i32, i32), [CausedWaits; 2]>,
 }
@@ -84,21 +86,30 @@ impl Neighbour {
         let paths = paths
             .iter()
             .filter(|path| path.culprit == Culprit::Query(of_query));
-        Ok(Self::from_paths(report, app, Some(query), paths))
+        let frees_slots = slots_help(&workload, of_victim);
+        Ok(Self::from_paths(
+            report,
+            app,
+            Some(query),
+            paths,
+            frees_slots,
+        ))
     }
 
     /// From the paths from a culprit to a victim of an application. `query` is the culprit's SQL execution, if it is one of
-    /// the same application; others count as being there all the time.
+    /// the same application; others count as being there all the time. `frees_slots`: see [`slots_help`].
     pub(crate) fn from_paths<'a>(
         report: &Report<'_>,
         app: &str,
         query: Option<i64>,
         paths: impl IntoIterator<Item = &'a Explanation>,
+        frees_slots: bool,
     ) -> Self {
         let span = query.and_then(|query| span_of(report, app, query));
         let mut neighbour = Self {
             query,
             spans: [span.unwrap_or(ALWAYS), ALWAYS],
+            frees_slots,
             stages: BTreeMap::new(),
         };
         for path in paths {
@@ -139,6 +150,7 @@ impl Neighbour {
     pub(super) fn part(&self) -> Part {
         Part {
             range: DIVISION,
+            frees_slots: self.frees_slots,
             ..Part::new(self.query.map_or(PartKind::Other, PartKind::Query))
         }
     }
@@ -173,8 +185,20 @@ pub(crate) fn caused_waits(
     Ok(paths)
 }
 
-/// How long a query takes without each of some neighbours, and a warning if that is not reliable. `gets_slots`: whether it gets
-/// the slots of a neighbour that is a query of the same application.
+/// Whether the victim's tasks would have run sooner on more slots: not if the CPUs were busy for most of the time in which they
+/// waited for slots.
+pub(crate) fn slots_help(workload: &Workload, victim: QueryId) -> bool {
+    let tasks = workload.tasks_of_queries(&BTreeSet::from([victim]));
+    let tasks: BTreeSet<TaskId> = tasks.map(|task| task.id).collect();
+    let waited_ns = |kind: Kind| -> f64 {
+        let its = workload.tables().intervals.iter();
+        let its = its.filter(|row| row.kind == kind && tasks.contains(&row.task));
+        its.map(|row| row.blocked_ns as f64).sum()
+    };
+    waited_ns(Kind::SlotOnBusyCpu) <= waited_ns(Kind::Slot)
+}
+
+/// How long a query takes without each of some neighbours, and a warning if that is not reliable.
 ///
 /// # Errors
 /// If the profile cannot be read, or the query has no tasks or did not end well.
@@ -183,18 +207,14 @@ pub(crate) fn without_each(
     app: &str,
     query: i64,
     neighbours: &[Neighbour],
-    gets_slots: bool,
 ) -> Result<(Vec<Estimate>, Option<String>), ReportError> {
     let application = Source::new(report, app, Some(query)).beside(neighbours)?;
     let (recorded, _) = application
         .recorded(Some(query))
         .map_err(ReportError::Refused)?;
     let model = Model::new(&recorded);
-    let each = neighbours.iter().enumerate();
-    let each = each.map(|(part, other)| {
-        let freed = other.query.filter(|_| gets_slots);
-        model.estimate(&model.without(part, freed))
-    });
+    let parts = 0..neighbours.len();
+    let each = parts.map(|part| model.estimate(&model.without(part)));
     Ok((each.collect(), warning(model.error())))
 }
 

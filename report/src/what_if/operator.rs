@@ -211,9 +211,9 @@ impl OperatorTime {
         let least = 1.0 - (self.doubtful_ns as f64 / own).min(1.0);
         let fused = if self.is_fused { LEAST_OF_FUSED } else { 1.0 };
         let part = |kind| Part {
-            kind,
             range: (least * fused, 1.0 + self.possible_ns as f64 / own),
             samples: self.samples(stages),
+            ..Part::new(kind)
         };
         [
             PartKind::Operator(self.node),

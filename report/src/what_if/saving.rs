@@ -34,9 +34,9 @@ impl Saving {
         let [least, likely, most] = self.shares;
         let likely = likely.max(f64::MIN_POSITIVE);
         Part {
-            kind: PartKind::Other,
             range: (least / likely, most / likely),
             samples,
+            ..Part::new(PartKind::Other)
         }
     }
 }
@@ -60,7 +60,7 @@ pub(crate) fn estimates(
     recorded.spread = between_runs.unwrap_or(0.0);
     let model = Model::new(&recorded);
     let each = 0..savings.len();
-    let each = each.map(|part| model.estimate(&model.without(part, None)));
+    let each = each.map(|part| model.estimate(&model.without(part)));
     let note = warning(model.error()).or(between_runs.is_none().then(|| ONE_RUN.to_owned()));
     Ok((each.collect(), recorded.seconds, note))
 }

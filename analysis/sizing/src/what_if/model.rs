@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::graph::{Place, places};
-use super::{Change, PartKind, Recorded, RecordedStage};
+use super::{Change, Part, PartKind, Recorded, RecordedStage};
 use crate::replay::schedule::{Work, ends};
 
 /// A recorded run that can be replayed.
@@ -122,7 +122,13 @@ impl<'a> Model<'a> {
                 }
                 Change::EndlessSlots => scenario.slots = usize::MAX,
                 Change::NoSkew => scenario.spread = Spread::Mean,
-                Change::WithoutQuery(query) => scenario.without.push(query),
+                Change::WithoutQuery(query) => {
+                    let of_query = |part: &&Part| part.kind == PartKind::Query(query);
+                    let part = recorded.parts.iter().find(of_query);
+                    if part.is_none_or(|part| part.frees_slots) {
+                        scenario.without.push(query);
+                    }
+                }
                 _ => {}
             }
         }
@@ -136,14 +142,17 @@ impl<'a> Model<'a> {
         scenario
     }
 
-    /// The scenario without a part of the tasks' times, by its position in [`Recorded::parts`], and without the tasks of a query
-    /// that ran at the same time.
-    pub fn without(&self, part: usize, query: Option<i64>) -> Scenario {
-        let mut scenario = self.scenario(&[]);
+    /// The scenario without a part of the tasks' times, by its position in [`Recorded::parts`], and if a query caused it, as
+    /// [`Change::WithoutQuery`] has it.
+    pub fn without(&self, part: usize) -> Scenario {
+        let kind = self.recorded.parts.get(part).map(|part| part.kind);
+        let mut scenario = match kind {
+            Some(PartKind::Query(query)) => self.scenario(&[Change::WithoutQuery(query)]),
+            _ => self.scenario(&[]),
+        };
         if let Some(remaining) = scenario.remaining.get_mut(part) {
             *remaining = 0.0;
         }
-        scenario.without.extend(query);
         scenario
     }
 

@@ -100,6 +100,9 @@ pub struct Part {
     pub range: (f64, f64),
     /// Of a part that was sampled: the number of samples in each stage of [`Recorded::stages`]; empty for one that was measured.
     pub samples: Vec<u64>,
+    /// Of waits that a query caused: whether its slots are free without it, for tasks that can use them. More slots do not help
+    /// while the CPUs are busy.
+    pub frees_slots: bool,
 }
 
 impl Part {
@@ -109,6 +112,7 @@ impl Part {
             kind,
             range: (1.0, 1.0),
             samples: Vec::new(),
+            frees_slots: true,
         }
     }
 }

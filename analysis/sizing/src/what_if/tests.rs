@@ -196,13 +196,23 @@ fn tasks_of_other_queries_keep_their_slots_unless_the_query_is_absent() {
 fn a_neighbour_takes_its_waits_and_its_slots_with_it() {
     // The second task waits for one second because of the neighbour, and for a slot.
     let mut run = beside_query_7(&[1.0]);
-    run.parts = vec![Part::new(PartKind::Other)];
-    let model = Model::new(&run);
-    let without = |part, query| model.seconds(&model.without(part, query));
-    assert_near(without(0, None), 3.0);
-    assert_near(without(0, Some(7)), 2.0);
+    let mut without = |part, kind, frees_slots| {
+        run.parts = vec![Part {
+            frees_slots,
+            ..Part::new(kind)
+        }];
+        let model = Model::new(&run);
+        model.seconds(&model.without(part))
+    };
+    assert_near(without(0, PartKind::Other, true), 3.0);
+    assert_near(without(0, PartKind::Query(7), true), 2.0);
+    assert_near(without(0, PartKind::Query(7), false), 3.0);
     // The run has no part 1.
-    assert_near(without(1, None), 4.0);
+    assert_near(without(1, PartKind::Query(7), true), 4.0);
+    // A change is the same.
+    assert_near(then(&run, &["without-query=7"]), 2.0);
+    run.parts[0].frees_slots = false;
+    assert_near(then(&run, &["without-query=7"]), 3.0);
 }
 
 #[test]
@@ -221,6 +231,7 @@ fn an_operator_is_known_as_well_as_its_samples() {
         kind: PartKind::Operator(3),
         range: (0.5, 1.0),
         samples: vec![400],
+        ..Part::new(PartKind::Other)
     }];
     let model = Model::new(&run);
     let change: Change = "operator:3=2x".parse().expect("a change");
