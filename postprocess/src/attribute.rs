@@ -262,8 +262,8 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Gives code between two descriptions to the node with most arithmetic there, if the innermost method is that of
-    /// the frame: the code of a method that is inlined into it is described well.
+    /// Gives code between two descriptions to the node with most arithmetic there, if its owner so far has none. Only if
+    /// the innermost method is that of the frame: the code of a method that is inlined into it is described well.
     fn settle(&mut self, index: usize, frames: &[Arc<Frame>]) {
         let is_innermost = frames[index + 1..]
             .iter()
@@ -278,7 +278,8 @@ impl Walk<'_, '_> {
         let most = between.iter().max_by_key(|(_, weight)| *weight);
         if let Some((node, weight)) = most
             && is_innermost
-            && *weight > of(owner).max(1)
+            && *weight > 1
+            && of(owner) == 0
         {
             self.current = Some((*node, Rule::BetweenLines));
             self.begins

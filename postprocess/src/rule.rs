@@ -21,8 +21,8 @@ pub enum Rule {
     OneOfSeveral(BoundaryKind),
     /// A guess: an operator that is not in the plan is on the stack; the sample is attributed to its caller.
     UnknownOperator,
-    /// A guess: the compiler described the lines before and after the code, but not the code itself. Of the operators
-    /// with lines between the two, this one has the most arithmetic there.
+    /// A guess: the compiler described the lines before and after the code, but not the code itself. The
+    /// operator of the line after it has no arithmetic between the two, and this one has the most.
     BetweenLines,
     /// A guess: generated code outside all regions that no operator calls; the sample is attributed to the first
     /// operator of its codegen stage.
