@@ -282,8 +282,8 @@ impl Walk<'_, '_> {
             && of(owner) == 0
         {
             self.current = Some((*node, Rule::BetweenLines));
-            self.begins
-                .retain(|(begin, of)| (*begin, *of) != (index, owner));
+            let stays = |begin: usize, of: usize| begin != index || (of != owner && of != *node);
+            self.begins.retain(|(begin, of)| stays(*begin, *of));
             self.begins.push((index, *node));
         }
     }

@@ -32,7 +32,7 @@ const KEYWORDS: [&str; 8] = [
 /// An index into [`Statements::loops`], from 1; 0 is no loop.
 type LoopIndex = u32;
 
-/// What is known of the lines of a source. Lines are 1-based.
+/// For each line of a source, its arithmetic, its method and the loops around it. Line numbers begin at 1.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Statements {
     /// Operations of each line that become instructions without a description of their own.

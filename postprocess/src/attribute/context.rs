@@ -89,33 +89,25 @@ impl Context<'_> {
         let Some(map) = self.regions.get(hash) else {
             return;
         };
-        match map.statements().between(before, line) {
-            Some(lines) => self.weigh(hash, map, lines, into),
-            None => self.weigh(hash, map, before..=before, into),
-        }
-        // The compiler described the earlier line: more of it can follow, but not much.
-        let of_before = map.innermost(before).and_then(|region| {
-            let nodes = self.generated?.get(hash)?;
-            nodes.get(region.id as usize)
-        });
-        let mut found = into.iter_mut();
-        if let Some((_, weight)) = of_before.and_then(|node| found.find(|(of, _)| of == node)) {
-            *weight = weight.saturating_sub(map.statements().weight(before));
-        }
+        let lines = map.statements().between(before, line);
+        self.weigh(hash, map, lines.unwrap_or(before..=before), before, into);
     }
 
     /// The same for a method that was inlined after the line before: its lines up to `line`.
     pub(super) fn method_until(&self, hash: &str, line: u32, into: &mut Vec<(usize, u32)>) {
         if let Some(map) = self.regions.get(hash) {
-            self.weigh(hash, map, map.statements().method_until(line), into);
+            let lines = map.statements().method_until(line);
+            self.weigh(hash, map, lines, 0, into);
         }
     }
 
+    /// Adds the weights of lines. The one that was described `before` has none: its code is before the instruction.
     fn weigh(
         &self,
         hash: &str,
         map: &RegionMap,
         lines: RangeInclusive<u32>,
+        before: u32,
         into: &mut Vec<(usize, u32)>,
     ) {
         let Some(nodes) = self.generated.and_then(|texts| texts.get(hash)) else {
@@ -126,7 +118,10 @@ impl Context<'_> {
             let Some(node) = region.and_then(|region| nodes.get(region.id as usize)) else {
                 continue;
             };
-            let weight = map.statements().weight(line);
+            let weight = match line == before {
+                true => 0,
+                false => map.statements().weight(line),
+            };
             match into.iter_mut().find(|(known, _)| known == node) {
                 Some((_, sum)) => *sum = sum.saturating_add(weight),
                 None => into.push((*node, weight)),
