@@ -25,7 +25,7 @@ const DIVISION: (f64, f64) = (0.6, 1.5);
 /// What a neighbour costs the tasks of a query.
 pub(crate) struct Neighbour {
     /// Its SQL execution, if it is a query of the same application.
-    pub(super) query: Option<i64>,
+    query: Option<i64>,
     /// While it ran, and always: what it holds lasts longer than itself.
     spans: [SpanMs; 2],
     /// Whether its slots would be of use to the victim.

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::graph::{Place, places};
-use super::{Change, Part, PartKind, Recorded, RecordedStage};
+use super::{Change, PartKind, Recorded, RecordedStage};
 use crate::replay::schedule::{Work, ends};
 
 /// A recorded run that can be replayed.
@@ -123,9 +123,10 @@ impl<'a> Model<'a> {
                 Change::EndlessSlots => scenario.slots = usize::MAX,
                 Change::NoSkew => scenario.spread = Spread::Mean,
                 Change::WithoutQuery(query) => {
-                    let of_query = |part: &&Part| part.kind == PartKind::Query(query);
-                    let part = recorded.parts.iter().find(of_query);
-                    if part.is_none_or(|part| part.frees_slots) {
+                    let mut parts = recorded.parts.iter();
+                    let keeps_slots =
+                        parts.any(|part| part.kind == PartKind::Query(query) && !part.frees_slots);
+                    if !keeps_slots {
                         scenario.without.push(query);
                     }
                 }
