@@ -4,24 +4,23 @@
 mod differences;
 mod figures;
 pub(crate) mod shapes;
+pub(crate) mod turns;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
-use unfuse_postprocess::{By, Profile, Selection, Totals};
+use unfuse_postprocess::{By, Selection, Totals};
 
-use crate::event_log::executions;
 use crate::page::{ATTRIBUTION, Measuring};
-use crate::random::Random;
-use crate::session::Answer;
-use crate::spark::{Setup, Spark, Tool};
+use crate::spark::Spark;
 use differences::{Differences, Held, Run};
 use figures::figures;
 use shapes::{Shape, Shapes, Variant};
+use turns::Turns;
 
 /// Inline arithmetic in one operator of a fused pipeline at a time, and where its time appears
 #[derive(Debug, Args)]
@@ -52,9 +51,8 @@ pub struct Boundaries {
     pub conf: Vec<String>,
 }
 
-const WARM_UP: i32 = 2;
 /// Settings of the agent's option `regions`.
-const SETTINGS: [&str; 2] = ["plain", "exact"];
+pub(crate) const SETTINGS: [&str; 2] = ["plain", "exact"];
 /// Work of no operator: reading the plan, compiling it, sending results.
 const HEADINGS: &str = "[headings]";
 /// The name of the query without added work.
@@ -64,7 +62,7 @@ impl Boundaries {
     /// Measures and writes `boundaries.md`.
     pub fn measure(&self, results: &Path) -> Result<()> {
         let page = Measuring::begin(results, "boundaries", &ATTRIBUTION)?;
-        let shapes = self.shapes()?;
+        let shapes = Shapes::wanted(&self.only)?;
         let spark = Spark::install("1")?;
         let bar = ProgressBar::new(u64::from(self.jvms) * SETTINGS.len() as u64).with_style(
             ProgressStyle::with_template("[{bar:24}] JVM {pos} of {len}, {msg}, {elapsed}")?,
@@ -90,19 +88,6 @@ impl Boundaries {
         page.finish(self.runs, figures(&measured), &self.body(&measured))
     }
 
-    fn shapes(&self) -> Result<Vec<Shape>> {
-        let is_wanted = |shape: &Shape| self.only.is_empty() || self.only.contains(&shape.name);
-        let wanted: Vec<Shape> = Shapes::read()?
-            .query
-            .into_iter()
-            .filter(is_wanted)
-            .collect();
-        if wanted.is_empty() {
-            bail!("--only names no query of bench/assets/boundaries.toml");
-        }
-        Ok(wanted)
-    }
-
     /// Runs all queries in turn in one JVM. Returns the runs that count, by query.
     fn run(
         &self,
@@ -111,18 +96,6 @@ impl Boundaries {
         setting: &str,
         seed: u64,
     ) -> Result<BTreeMap<String, Vec<Run>>> {
-        // Adaptive execution could choose a join other than the hinted one. In ANSI mode each step would be a checked call.
-        let conf = [
-            "spark.sql.adaptive.enabled=false",
-            "spark.sql.ansi.enabled=false",
-        ];
-        let tool = Tool::Unfuse(
-            format!("rate={},regions={setting}", self.rate),
-            conf.map(str::to_owned)
-                .into_iter()
-                .chain(self.conf.iter().cloned())
-                .collect(),
-        );
         let mut queries: Vec<(String, String)> = Vec::new();
         for shape in shapes {
             queries.push((format!("{}/{BASE}", shape.name), shape.text(None)));
@@ -133,32 +106,16 @@ impl Boundaries {
                 queries.push((variant.name(), shape.text(Some((&variant, self.steps)))));
             }
         }
-        let mut session = spark.start(&Setup::default(), &tool)?;
-        let mut random = Random(seed);
-        for round in -WARM_UP..self.runs.cast_signed() {
-            random.shuffle(&mut queries);
-            for (name, sql) in &queries {
-                if let Answer::Refused(why) = session.ask(name, sql, round)? {
-                    bail!("{} failed: {}", why.query, why.reason);
-                }
-            }
-        }
-        let (profile, event_log) = session.finish()?;
-        let profile = Profile::open(&profile)?;
+        let options = format!("rate={},regions={setting}", self.rate);
+        let turns = Turns::record(spark, options, &self.conf, &mut queries, self.runs, seed)?;
         let mut runs: BTreeMap<String, Vec<Run>> = BTreeMap::new();
-        for execution in executions(&event_log)? {
-            let Some((name, round)) = execution.description.rsplit_once(' ') else {
-                continue;
-            };
-            if round.starts_with('-') {
-                continue;
-            }
+        for (execution, name) in turns.runs {
             let selection = Selection {
-                query: Some(execution.id),
+                query: Some(execution),
                 ..Selection::default()
             };
             let mut run = Run::new();
-            let totals = Totals::new(&profile, selection, By::Operator);
+            let totals = Totals::new(&turns.profile, selection, By::Operator);
             let bound = |share: Option<f64>| share.unwrap_or_default() * totals.cpu_seconds;
             for row in totals.rows {
                 let to = if row.heading {
@@ -171,7 +128,7 @@ impl Boundaries {
                 time.low_s += bound(row.share_low);
                 time.high_s += bound(row.share_high);
             }
-            runs.entry(name.to_owned()).or_default().push(run);
+            runs.entry(name).or_default().push(run);
         }
         Ok(runs)
     }

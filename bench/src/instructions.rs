@@ -7,18 +7,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_format::INSTRUCTION;
 use unfuse_postprocess::{Attribution, Attributor, Owner, Profile, Rule};
 
-use crate::boundaries::shapes::{Shape, Shapes, Work};
-use crate::event_log::executions;
+use crate::boundaries::SETTINGS;
+use crate::boundaries::shapes::{Shapes, Work};
+use crate::boundaries::turns::Turns;
 use crate::page::{ATTRIBUTION, Figure, Measuring, slug};
-use crate::random::Random;
-use crate::session::Answer;
-use crate::spark::{Setup, Spark, Tool};
+use crate::spark::Spark;
 use crate::stats;
 
 /// Inline arithmetic in operators of fused pipelines, and to which operator each instruction's samples go
@@ -44,11 +43,8 @@ pub struct Instructions {
     pub only: Vec<String>,
 }
 
-const WARM_UP: i32 = 2;
 /// A place with fewer samples cannot be the one with the lowest share.
 const ENOUGH: u64 = 100;
-/// Settings of the agent's option `regions`.
-const SETTINGS: [&str; 2] = ["plain", "exact"];
 
 /// A query with arithmetic at all of its places.
 struct Query {
@@ -102,10 +98,8 @@ impl Instructions {
     }
 
     fn queries(&self) -> Result<Vec<Query>> {
-        let shapes = Shapes::read()?.query.into_iter();
-        let is_wanted = |shape: &Shape| self.only.is_empty() || self.only.contains(&shape.name);
         let mut queries = Vec::new();
-        for shape in shapes.filter(is_wanted) {
+        for shape in Shapes::wanted(&self.only)? {
             let all: Vec<&str> = shape.places().into_iter().collect();
             let with_many = |most: &str| -> Vec<(&str, u32)> {
                 let steps = |place: &str| if place == most { self.many } else { self.few };
@@ -129,9 +123,6 @@ impl Instructions {
                 }
             }
         }
-        if queries.is_empty() {
-            bail!("--only names no query of bench/assets/boundaries.toml");
-        }
         Ok(queries)
     }
 
@@ -142,37 +133,17 @@ impl Instructions {
         queries: &[Query],
         setting: &str,
     ) -> Result<BTreeMap<Place, Samples>> {
-        // Adaptive execution could choose a join other than the hinted one. In ANSI mode each step would be a checked call.
-        let conf = [
-            "spark.sql.adaptive.enabled=false",
-            "spark.sql.ansi.enabled=false",
-        ];
         let options = format!("rate={},regions={setting},instructions=on", self.rate);
-        let tool = Tool::Unfuse(options, conf.map(str::to_owned).to_vec());
-        let mut session = spark.start(&Setup::default(), &tool)?;
-        let mut random = Random(0);
-        let mut order: Vec<&Query> = queries.iter().collect();
-        for round in -WARM_UP..self.runs.cast_signed() {
-            random.shuffle(&mut order);
-            for query in &order {
-                if let Answer::Refused(why) = session.ask(&query.name, &query.sql, round)? {
-                    bail!("{} failed: {}", why.query, why.reason);
-                }
-            }
-        }
-        let (profile, event_log) = session.finish()?;
-        let profile = Profile::open(&profile)?;
-        let mut runs: BTreeMap<i64, &Query> = BTreeMap::new();
-        for execution in executions(&event_log)? {
-            let found = execution.description.rsplit_once(' ');
-            let Some((name, _)) = found.filter(|(_, round)| !round.starts_with('-')) else {
-                continue;
-            };
-            if let Some(query) = queries.iter().find(|query| query.name == name) {
-                runs.insert(execution.id, query);
-            }
-        }
-        Ok(samples(&profile, &runs))
+        let texts = queries
+            .iter()
+            .map(|query| (query.name.clone(), query.sql.clone()));
+        let mut texts: Vec<(String, String)> = texts.collect();
+        let turns = Turns::record(spark, options, &[], &mut texts, self.runs, 0)?;
+        let runs = turns.runs.iter().filter_map(|(execution, name)| {
+            let query = queries.iter().find(|query| query.name == *name)?;
+            Some((*execution, query))
+        });
+        Ok(samples(&turns.profile, &runs.collect()))
     }
 
     fn body(&self, measured: &BTreeMap<&str, BTreeMap<Place, Samples>>) -> String {
@@ -350,7 +321,7 @@ fn figures(measured: &BTreeMap<&str, BTreeMap<Place, Samples>>) -> Vec<Figure> {
             figure(
                 "lowest",
                 &format!(
-                    "the same at the place with the lowest share, of those with 100 samples ({} of {}, {} steps)",
+                    "the same at the place with the lowest share, of those with {ENOUGH} samples ({} of {}, {} steps)",
                     place.place, place.query, place.steps
                 ),
                 lowest,

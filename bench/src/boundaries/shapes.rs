@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use regex::Regex;
 use serde::Deserialize;
 
@@ -17,11 +17,15 @@ pub(crate) struct Shapes {
 }
 
 impl Shapes {
-    /// All queries.
-    pub(crate) fn read() -> Result<Self> {
-        Ok(toml::from_str(include_str!(
-            "../../assets/boundaries.toml"
-        ))?)
+    /// All queries, or only those with these names.
+    pub(crate) fn wanted(only: &[String]) -> Result<Vec<Shape>> {
+        let all: Self = toml::from_str(include_str!("../../assets/boundaries.toml"))?;
+        let is_wanted = |shape: &Shape| only.is_empty() || only.contains(&shape.name);
+        let wanted: Vec<Shape> = all.query.into_iter().filter(is_wanted).collect();
+        if wanted.is_empty() {
+            bail!("--only names no query of bench/assets/boundaries.toml");
+        }
+        Ok(wanted)
     }
 }
 
