@@ -4,9 +4,10 @@
 use std::sync::LazyLock;
 
 use serde::Deserialize;
+use unfuse_format::Frame;
 
 use crate::rule::BoundaryKind;
-use crate::rules::{ClassRule, load};
+use crate::rules::{ClassRule, begins, load};
 
 /// The plan node that owns a boundary frame; `rules/boundaries.toml` explains each variant.
 #[derive(Debug, PartialEq, Eq, Deserialize)]
@@ -67,7 +68,7 @@ struct Group {
 static GROUPS: LazyLock<Boundaries> =
     LazyLock::new(|| load(include_str!("../rules/boundaries.toml")));
 
-/// Prefixes of class names, the longest first.
+/// Prefixes of frames, the longest first.
 static RULES: LazyLock<Vec<(&'static str, &'static Boundary)>> = LazyLock::new(|| {
     let groups = GROUPS.boundary.iter();
     let mut rules: Vec<_> = groups
@@ -91,17 +92,17 @@ pub(crate) static MAPPED: Boundary = Boundary::Mapped;
 /// Classes of operators that no rule names.
 static OTHERS: Boundary = Boundary::NamedAsClass;
 
-/// The rule for a class.
-pub(crate) fn find(class: &str) -> Option<&'static Boundary> {
+/// The rule for a frame.
+pub(crate) fn find(frame: &Frame) -> Option<&'static Boundary> {
     // Most frames are not Spark's.
-    if !class.starts_with("org.apache.spark.") {
+    if !frame.class.starts_with("org.apache.spark.") {
         return None;
     }
     RULES
         .iter()
-        .find(|(prefix, _)| class.starts_with(prefix))
+        .find(|(prefix, _)| begins(frame, prefix))
         .map(|(_, boundary)| *boundary)
-        .or_else(|| operator_of(class).map(|_| &OTHERS))
+        .or_else(|| operator_of(&frame.class).map(|_| &OTHERS))
 }
 
 /// The operator that a class of Spark implements, by its name: `Foo` for `…FooExec$$anon$1`.
@@ -123,6 +124,11 @@ mod tests {
     use super::*;
     use crate::rules::frame;
 
+    /// The rule for any method of a class.
+    fn found(class: &str) -> Option<&'static Boundary> {
+        find(&frame(&format!("{class}.call")))
+    }
+
     fn node(name: &str) -> Boundary {
         Boundary::Node(vec![name.to_owned()])
     }
@@ -133,7 +139,7 @@ mod tests {
         for group in &GROUPS.boundary {
             for rule in &group.rules {
                 let frame = frame(&format!("{}{}", rule.class, rule.example));
-                assert_eq!(find(&frame.class), Some(&group.to), "{}", rule.class);
+                assert_eq!(find(&frame), Some(&group.to), "{}", rule.class);
                 assert!(classes.insert(&rule.class), "{} is there twice", rule.class);
             }
         }
@@ -145,7 +151,7 @@ mod tests {
             "org.apache.spark.sql.execution.FilterExec",
             "org.apache.spark.sql.execution.FilterEvaluatorFactory$FilterPartitionEvaluator",
         ] {
-            assert_eq!(find(class), Some(&node("Filter")));
+            assert_eq!(found(class), Some(&node("Filter")));
         }
     }
 
@@ -164,19 +170,21 @@ mod tests {
         assert_eq!(execution("BufferedRowIterator"), None);
         assert_eq!(operator_of("org.apache.spark.executor.Executor"), None);
         assert_eq!(
-            find("org.apache.spark.sql.execution.UnionExec"),
+            found("org.apache.spark.sql.execution.UnionExec"),
             Some(&Boundary::NamedAsClass)
         );
         assert_eq!(
-            find("org.apache.spark.sql.execution.SparkPlan$$Lambda/0x1"),
+            found("org.apache.spark.sql.execution.SparkPlan$$Lambda/0x1"),
             Some(&Boundary::Collect)
         );
+        let metric = frame("org.apache.spark.sql.execution.SparkPlan.longMetric");
+        assert_eq!(find(&metric), None, "operators of all kinds call it");
     }
 
     #[test]
     fn readers_and_writers_of_files_differ() {
         let kind = |class: &str| {
-            let found = find(&format!(
+            let found = found(&format!(
                 "org.apache.spark.sql.execution.datasources.{class}"
             ));
             found.map(Boundary::kind)
@@ -186,6 +194,6 @@ mod tests {
         assert_eq!(kind("csv.CsvOutputWriter"), Some(BoundaryKind::Operator));
         assert_eq!(kind("csv.CSVFileFormat"), Some(BoundaryKind::Scan));
         assert_eq!(kind("SomethingElse"), None);
-        assert_eq!(find("java.lang.String"), None);
+        assert_eq!(found("java.lang.String"), None);
     }
 }

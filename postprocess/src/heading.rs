@@ -10,7 +10,7 @@ use crate::boundary::{self, Boundary};
 use crate::generated::generated_hash;
 use crate::landmarks::Landmarks;
 use crate::rule::Rule;
-use crate::rules::{ClassRule, load};
+use crate::rules::{ClassRule, begins, load};
 
 /// The heading of work whose operator is unknown.
 pub(crate) const UNATTRIBUTED: &str = "unattributed";
@@ -188,12 +188,12 @@ fn innermost(frames: &[Arc<Frame>], planned: bool) -> (&'static str, Rule) {
             (&RULES.innermost, Rule::Heading),
             (&RULES.catch_all, Rule::CatchAll),
         ] {
-            if let Some(heading) = first(groups, |rule| class.starts_with(&rule.class)) {
+            if let Some(heading) = first(groups, |rule| begins(frame, &rule.class)) {
                 return (heading, rule);
             }
         }
         let reads = || {
-            RULES.reading.have(class) || matches!(boundary::find(class), Some(Boundary::Source(_)))
+            RULES.reading.have(class) || matches!(boundary::find(frame), Some(Boundary::Source(_)))
         };
         if !planned && reads() {
             // Files are also read before there is a plan.
@@ -213,7 +213,7 @@ fn innermost(frames: &[Arc<Frame>], planned: bool) -> (&'static str, Rule) {
 fn is_operators(frame: &Frame) -> bool {
     generated_hash(&frame.file).is_some()
         || (RULES.operators.have(&frame.class) && !RULES.shared.have(&frame.class))
-        || boundary::find(&frame.class).is_some()
+        || boundary::find(frame).is_some()
 }
 
 fn anywhere(frames: &[Arc<Frame>]) -> Option<&'static str> {

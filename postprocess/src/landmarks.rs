@@ -27,7 +27,7 @@ impl Landmarks {
         let landmark = |(index, frame): (usize, &Arc<Frame>)| match generated_hash(&frame.file) {
             Some(_) => Some((index, None)),
             None => {
-                let boundary = boundary::find(&frame.class)?;
+                let boundary = boundary::find(frame)?;
                 let counts = *boundary != Boundary::Mapped || is_mapped(frames, index);
                 counts.then_some((index, Some(boundary)))
             }

@@ -2,13 +2,14 @@
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use unfuse_format::Frame;
 
 /// Parses the rules of a file.
 pub(crate) fn load<T: DeserializeOwned>(text: &str) -> T {
     toml::from_str(text).expect("the rules are part of the program, and tests read each file")
 }
 
-/// A rule for classes whose names begin with, or contain, a text.
+/// A rule for frames by their classes: the name begins with a text or contains it.
 #[derive(Deserialize)]
 #[cfg_attr(test, serde(deny_unknown_fields))]
 pub(crate) struct ClassRule {
@@ -18,13 +19,23 @@ pub(crate) struct ClassRule {
     pub(crate) example: String,
 }
 
+/// Whether `class.method` of a frame begins so.
+pub(crate) fn begins(frame: &Frame, prefix: &str) -> bool {
+    match prefix.strip_prefix(frame.class.as_str()) {
+        Some(rest) if !rest.is_empty() => rest
+            .strip_prefix('.')
+            .is_some_and(|method| frame.method.starts_with(method)),
+        _ => frame.class.starts_with(prefix),
+    }
+}
+
 /// A frame of an example: `class.method`, or a native function without a class.
 #[cfg(test)]
-pub(crate) fn frame(text: &str) -> std::sync::Arc<unfuse_format::Frame> {
+pub(crate) fn frame(text: &str) -> std::sync::Arc<Frame> {
     let (class, method) = text.rsplit_once('.').unwrap_or(("", text));
-    std::sync::Arc::new(unfuse_format::Frame {
+    std::sync::Arc::new(Frame {
         class: class.to_owned(),
         method: method.to_owned(),
-        ..unfuse_format::Frame::default()
+        ..Frame::default()
     })
 }
