@@ -1,4 +1,5 @@
-"""One query in variants, in turn. Each differs from the first variant by one cause. A round runs each variant once.
+"""One query in variants, in turn. Each differs from the first variant by one cause. A round runs each variant once. At the end
+a query reads a copy of the lines as CSV.
 
 Arguments: data directory, a directory for copies of it, rounds.
 """
@@ -28,4 +29,12 @@ for _ in range(rounds):
             f"""SELECT s_nationkey, l_returnflag, SUM(l_extendedprice * (1 - l_discount)), AVG(l_quantity)
                FROM {table} JOIN supplier ON l_suppkey = s_suppkey GROUP BY s_nationkey, l_returnflag"""
         ).write.format("noop").mode("overwrite").save()
+
+spark.sparkContext.setJobDescription("a copy")
+copy = spark.table("once").select("l_returnflag", "l_quantity", "l_extendedprice", "l_comment")
+copy.write.csv(f"{copies}/csv")
+spark.read.schema(copy.schema).csv(f"{copies}/csv").createOrReplaceTempView("text")
+spark.sparkContext.setJobDescription("lines of text")
+query = "SELECT l_returnflag, sum(l_quantity), max(l_comment) FROM text GROUP BY 1"
+spark.sql(query).write.format("noop").mode("overwrite").save()
 spark.stop()

@@ -1,4 +1,4 @@
-//! Expensive methods that generated code calls, methods that the JVM does not compile, and Python.
+//! Expensive operators, expensive methods that generated code calls, methods that the JVM does not compile, and Python.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,14 +25,27 @@ pub(super) fn calls(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
         let from = generated(stack.frames);
         from.is_some_and(|at| stack.frames[at + 1..].iter().any(is_named))
     });
-    let own: Vec<Stack<'_>> = own.collect();
+    work(facts, own.collect())
+}
+
+/// Operators whose names begin so: all together, by the one with most CPU time.
+pub(super) fn operators(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
+    let nodes = facts.plan.nodes.iter().enumerate();
+    let own = nodes.filter(|(_, node)| names.iter().any(|name| node.operator.starts_with(name)));
+    let own: Vec<usize> = own.map(|(at, _)| at).collect();
+    let is_own = |stack: &Stack<'_>| matches!(stack.attribution.owner, Owner::Node(_, node) if own.contains(&node));
+    work(facts, facts.stacks().filter(is_own).collect())
+}
+
+/// The work of some stacks, by the operator with most of it.
+fn work(facts: &Facts<'_>, own: Vec<Stack<'_>>) -> Vec<Found> {
     let Some(subject) = facts.main_node(own.iter()).map(node_name) else {
         return Vec::new();
     };
-    let (stacks, seconds) = sum(own.into_iter());
+    let (stacks, cpu_s) = sum(own.into_iter());
     vec![Found {
         subject,
-        seconds,
+        seconds: facts.with_cpu_waits(cpu_s),
         saving: Saving {
             stacks,
             ..Saving::default()
@@ -57,12 +70,12 @@ pub(super) fn interpreted(facts: &Facts<'_>) -> Vec<Found> {
     let found = methods.into_iter().filter_map(|((file, method), own)| {
         let node = facts.main_node(own.iter())?;
         let (name, is_fused) = (node_name(node), node.codegen_stage.is_some());
-        let (stacks, seconds) = sum(own.into_iter());
+        let (stacks, cpu_s) = sum(own.into_iter());
         // The compilers take less time than this to compile a method that is called often.
-        let is_long = seconds >= LONG_INTERPRETED_S && is_fused;
+        let is_long = cpu_s >= LONG_INTERPRETED_S && is_fused;
         (is_long && !was_compiled(facts, file, method)).then(|| Found {
             subject: format!("the method {method} of {name}"),
-            seconds,
+            seconds: facts.with_cpu_waits(cpu_s),
             saving: Saving {
                 stacks,
                 ..Saving::default()
@@ -104,7 +117,7 @@ pub(super) fn python(facts: &Facts<'_>) -> Vec<Found> {
     let (stacks, cpu_s) = sum(own.into_iter());
     vec![Found {
         subject,
-        seconds: cpu_s + waited_s,
+        seconds: facts.with_cpu_waits(cpu_s) + waited_s,
         saving: Saving {
             stacks,
             waits: vec![PartKind::Python],

@@ -88,6 +88,18 @@ impl<'a> Facts<'a> {
         })
     }
 
+    /// CPU time of its tasks with the waits for a CPU that belong to it, s. A task waits for a CPU while it has work,
+    /// whichever operator's.
+    pub(super) fn with_cpu_waits(&self, cpu_s: f64) -> f64 {
+        let shares = || self.costs.nodes.iter().chain(self.costs.headings.values());
+        let waits = shares().flat_map(|share| &share.waits);
+        let own = waits
+            .filter(|(reason, _)| WaitFacts::from_reason(**reason).part == Some(PartKind::CpuWait));
+        let waited_ns = own.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns)) as f64;
+        let cpu_ns: f64 = self.stacks().map(|stack| stack.cost.cpu_ns as f64).sum();
+        cpu_s * (1.0 + waited_ns / cpu_ns.max(1.0))
+    }
+
     /// The stacks of some nodes, by their positions in the plan, and their CPU time, s.
     pub(super) fn of_nodes(&self, nodes: &[usize]) -> (Vec<StackOfStage>, f64) {
         let own = self.stacks().filter(

@@ -40,14 +40,14 @@ pub(super) fn broadcast(facts: &Facts<'_>) -> Vec<Found> {
             let (small, large) = broadcast_side(&node.detail, left, right)?;
             let merged = [Some(at), small.sort, large.sort, Some(large.exchange)];
             let merged: Vec<usize> = merged.into_iter().flatten().collect();
-            let (stacks, seconds) = facts.of_nodes(&merged);
+            let (stacks, cpu_s) = facts.of_nodes(&merged);
             let bytes = small.bytes.max(0).unsigned_abs();
             let limit = (bytes + 1).max(10 << 20).next_power_of_two() >> 20;
             Some(Found {
                 subject: node_name(node),
                 detail: words::bytes(bytes),
                 value: limit.to_string(),
-                seconds,
+                seconds: facts.with_cpu_waits(cpu_s),
                 saving: Saving {
                     stacks,
                     ..Saving::default()

@@ -18,6 +18,8 @@ pub enum RuleName {
     Decimals,
     /// Replace a regular expression.
     RegularExpressions,
+    /// Read columnar files instead of text.
+    TextFiles,
     /// Make a generated method small enough for the JVM's compilers.
     InterpretedCode,
     /// Use fewer partitions.
@@ -40,6 +42,8 @@ pub(super) struct Rule {
     pub(super) saves: [f64; 3],
     #[serde(default)]
     pub(super) calls: Vec<String>,
+    #[serde(default)]
+    pub(super) operators: Vec<String>,
     pub(super) title: String,
     pub(super) why: String,
     pub(super) action: String,

@@ -78,4 +78,19 @@ fn the_cause_of_a_slower_run_comes_first() {
         .iter()
         .filter(|(rule, saves)| rule == "broadcast" && *saves > 0.0);
     assert!(found.count() >= 2, "{first:?}");
+    let text = rows
+        .iter()
+        .find(|row| row["query_name"] == "lines of text")
+        .expect("the query");
+    check_text_files(&profile, text["query"].as_i64().expect("a number"));
+}
+
+/// Checks that a query that parses CSV is to read other files, and that the evidence is most of its tasks' time.
+fn check_text_files(profile: &Path, query: i64) {
+    let answer = answer(profile, "advise", &["--query", &query.to_string()]);
+    let advice = answer["advice"].as_array().expect("a list");
+    let found = advice.iter().find(|one| one["rule"] == "text-files");
+    let found = found.unwrap_or_else(|| panic!("{answer:#}"));
+    let [share, saves, of] = ["share", "saves_s", "measured_s"].map(|name| number(&found[name]));
+    assert!(share > 0.3 && 0.0 < saves && saves < of, "{found:#}");
 }
