@@ -32,7 +32,7 @@ pub use jdk::{compile, compile_against, jdks};
 pub use network::SlowNetwork;
 pub use notebook::Notebook;
 pub use plugin::{executor_options, plugin_submit};
-pub use processes::{Mark, signal, thread};
+pub use processes::{Mark, cpu_time, signal, thread};
 pub use yarn::Yarn;
 
 /// How long tests wait for an expected event. Only failures take this long, on a busy machine too.

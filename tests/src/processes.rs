@@ -127,6 +127,13 @@ pub fn thread(pid: i32, name: &str) -> Option<i32> {
     threads(pid, |comm| comm == name).first().copied()
 }
 
+/// CPU time that a thread of a process has used; none after its end.
+pub fn cpu_time(pid: i32, thread: i32) -> Option<Duration> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{thread}/schedstat")).ok()?;
+    let on_cpu = text.split_whitespace().next()?.parse().ok()?;
+    Some(Duration::from_nanos(on_cpu))
+}
+
 /// The threads of a process whose names in the kernel (15 bytes at most) are `wanted`.
 pub fn threads(pid: i32, wanted: impl Fn(&str) -> bool) -> Vec<i32> {
     let tasks = fs::read_dir(format!("/proc/{pid}/task"));

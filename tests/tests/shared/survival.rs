@@ -5,8 +5,11 @@ use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use unfuse_tests::{
-    Mark, PATIENCE, agent, compile, is, jdks, run, samples, signal, thread, top, unfuse,
+    Mark, PATIENCE, agent, compile, cpu_time, is, jdks, run, samples, signal, thread, top, unfuse,
 };
+
+/// Samples a second of CPU time.
+const RATE: u32 = 500;
 
 /// A directory with the compiled programs and the profile.
 struct Place {
@@ -34,7 +37,7 @@ impl Place {
         let mut command = unfuse();
         command
             .current_dir(self.dir.path())
-            .args(["run", "--rate", "500", "--out", "profile", "--"])
+            .args(["run", "--rate", &RATE.to_string(), "--out", "profile", "--"])
             .arg(self.home.join("bin/java"))
             .arg("-cp")
             .arg(self.dir.path())
@@ -162,33 +165,39 @@ fn a_jvm_killed_at_any_moment_leaves_a_profile_or_a_message() {
     assert!(readable > 0, "a JVM that ran two seconds has samples");
 }
 
-/// Runs two busy threads, sends a signal to one of the profiler's processes meanwhile, and checks the job.
+const WORKERS: [&str; 2] = ["worker-0", "worker-1"];
+
+/// Runs two busy threads, sends a signal to one of the profiler's processes meanwhile, and checks the job. Also returns the
+/// CPU time of each thread before the signal; for the writer, before its first write with samples was seen.
 fn with_a_signal_for(
     victim: &str,
     signal_name: &str,
     milliseconds: &str,
     complaint: &str,
-) -> Place {
+) -> (Place, [Duration; 2]) {
     let place = Place::new(&jdks()[0]);
     let mut command = place.threads(&["until", "2", milliseconds]);
     let mark = Mark::on(&mut command, place.dir.path());
     let job = command.spawn().expect("it starts");
     let jvm = mark.wait_for("java");
     let until = Instant::now() + PATIENCE;
-    let sampler_of = |worker: &str| loop {
+    let sampled = |worker: &str| loop {
         if let Some(thread) = thread(jvm, worker) {
-            break mark.wait_for(&format!("unfuse-s-{thread}"));
+            break (mark.wait_for(&format!("unfuse-s-{thread}")), thread);
         }
         assert!(Instant::now() < until, "{worker} does not start");
         std::thread::sleep(Duration::from_millis(20));
     };
-    let (sampler, _) = (sampler_of("worker-0"), sampler_of("worker-1"));
+    let workers = WORKERS.map(sampled);
+    let used = || workers.map(|(_, thread)| cpu_time(jvm, thread).expect("it runs"));
+    let mut before = used();
     let pid = match victim {
-        "sampler" => sampler,
+        "sampler" => workers[0].0,
         "writer" => {
             // The signal must come after its first write with samples.
             while !place.profile().join("samples").exists() {
                 assert!(Instant::now() < until, "nothing is written");
+                before = used();
                 std::thread::sleep(Duration::from_millis(50));
             }
             std::thread::sleep(Duration::from_millis(200));
@@ -200,7 +209,7 @@ fn with_a_signal_for(
     let output = job.wait_with_output().expect("it ends");
     check_job(&output, "until: 2 threads", Some(complaint));
     mark.wait_for_end();
-    place
+    (place, before)
 }
 
 fn of_thread(place: &Place, thread: &str) -> u64 {
@@ -211,8 +220,8 @@ fn of_thread(place: &Place, thread: &str) -> u64 {
 
 #[test]
 fn a_killed_manager_leaves_the_samplers_at_work() {
-    let place = with_a_signal_for("manager", "KILL", "5000", "the manager process was killed");
-    for worker in ["worker-0", "worker-1"] {
+    let (place, _) = with_a_signal_for("manager", "KILL", "5000", "the manager process was killed");
+    for worker in WORKERS {
         let seen = of_thread(&place, worker);
         assert!(seen > 300, "{seen} samples of {worker}");
     }
@@ -222,7 +231,7 @@ fn a_killed_manager_leaves_the_samplers_at_work() {
 #[test]
 fn a_killed_sampler_costs_its_own_thread_only() {
     for name in ["KILL", "SEGV"] {
-        let place = with_a_signal_for(
+        let (place, _) = with_a_signal_for(
             "sampler",
             name,
             "5000",
@@ -240,9 +249,14 @@ fn a_killed_sampler_costs_its_own_thread_only() {
 
 #[test]
 fn a_killed_writer_leaves_what_it_wrote() {
-    let place = with_a_signal_for("writer", "KILL", "8000", "the writer process was killed");
-    for worker in ["worker-0", "worker-1"] {
-        let seen = of_thread(&place, worker);
-        assert!(seen > 300, "{seen} samples of {worker}");
+    let (place, before) =
+        with_a_signal_for("writer", "KILL", "8000", "the writer process was killed");
+    // What was sampled shortly before the first write is not in it.
+    for (worker, cpu) in WORKERS.into_iter().zip(before) {
+        let seen = Duration::from_secs(of_thread(&place, worker)) / RATE;
+        assert!(
+            seen * 3 > cpu,
+            "{seen:?} of samples of {worker}, which ran for {cpu:?}"
+        );
     }
 }
