@@ -47,7 +47,7 @@ def regular_expressions(rewritten):
 
 
 def text_files(rewritten):
-    """A table of CSV, or its copy as Parquet. The first round writes the files, which does not count."""
+    """A query of a table in CSV, or in Parquet. The files are written before the first round begins."""
     form, path = ("parquet", f"{files}/parquet") if rewritten else ("csv", f"{files}/csv")
     lines = spark.table("lineitem").where("l_orderkey % 4 = 0")
     if not os.path.exists(path):

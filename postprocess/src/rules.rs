@@ -21,12 +21,9 @@ pub(crate) struct ClassRule {
 
 /// Whether `class.method` of a frame begins so.
 pub(crate) fn begins(frame: &Frame, prefix: &str) -> bool {
-    match prefix.strip_prefix(frame.class.as_str()) {
-        Some(rest) if !rest.is_empty() => rest
-            .strip_prefix('.')
-            .is_some_and(|method| frame.method.starts_with(method)),
-        _ => frame.class.starts_with(prefix),
-    }
+    let of_method = || prefix.strip_prefix(frame.class.as_str())?.strip_prefix('.');
+    frame.class.starts_with(prefix)
+        || of_method().is_some_and(|method| frame.method.starts_with(method))
 }
 
 /// A frame of an example: `class.method`, or a native function without a class.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use unfuse_format::{Frame, FrameKind};
-use unfuse_postprocess::{Owner, PYTHON_THREAD, generated_hash};
+use unfuse_postprocess::{PYTHON_THREAD, generated_hash};
 
 use super::facts::{Facts, Stack, node_name, sum};
 use super::found::Found;
@@ -33,8 +33,7 @@ pub(super) fn operators(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
     let nodes = facts.plan.nodes.iter().enumerate();
     let own = nodes.filter(|(_, node)| names.iter().any(|name| node.operator.starts_with(name)));
     let own: Vec<usize> = own.map(|(at, _)| at).collect();
-    let is_own = |stack: &Stack<'_>| matches!(stack.attribution.owner, Owner::Node(_, node) if own.contains(&node));
-    work(facts, facts.stacks().filter(is_own).collect())
+    work(facts, facts.of_nodes(&own).collect())
 }
 
 /// The work of some stacks, by the operator with most of it.
@@ -100,11 +99,8 @@ pub(super) fn python(facts: &Facts<'_>) -> Vec<Found> {
     let plain: Vec<usize> = plain.map(|(at, _)| at).collect();
     // The JVM's part; while the worker computes, the task waits for it.
     let own: Vec<Stack<'_>> = facts
-        .stacks()
+        .of_nodes(&plain)
         .filter(|stack| stack.thread != PYTHON_THREAD)
-        .filter(|stack| {
-            matches!(stack.attribution.owner, Owner::Node(_, node) if plain.contains(&node))
-        })
         .collect();
     let waited = plain.iter().map(|at| facts.waited_s(PartKind::Python, *at));
     let waited_s: f64 = waited.sum();

@@ -20,6 +20,8 @@ pub(super) struct Facts<'a> {
     pub(super) profile: &'a Profile,
     pub(super) plan: &'a Plan,
     costs: Costs<'a>,
+    /// Waits of its tasks for a CPU, as a part of their CPU time.
+    cpu_waits: f64,
     /// Finished tasks of its stage attempts.
     pub(super) stages: BTreeMap<Attempt, &'a [TaskRow]>,
     /// Last values of its accumulators.
@@ -60,10 +62,12 @@ impl<'a> Facts<'a> {
             }
         }
         let tasks = stages.values().flat_map(|tasks| tasks.iter());
+        let costs = Costs::new(profile, part);
         Some(Self {
             profile,
             plan,
-            costs: Costs::new(profile, part),
+            cpu_waits: cpu_waits(&costs),
+            costs,
             task_s: tasks.map(task_s).sum(),
             stages,
             values,
@@ -91,21 +95,14 @@ impl<'a> Facts<'a> {
     /// CPU time of its tasks with the waits for a CPU that belong to it, s. A task waits for a CPU while it has work,
     /// whichever operator's.
     pub(super) fn with_cpu_waits(&self, cpu_s: f64) -> f64 {
-        let shares = || self.costs.nodes.iter().chain(self.costs.headings.values());
-        let waits = shares().flat_map(|share| &share.waits);
-        let own = waits
-            .filter(|(reason, _)| WaitFacts::from_reason(**reason).part == Some(PartKind::CpuWait));
-        let waited_ns = own.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns)) as f64;
-        let cpu_ns: f64 = self.stacks().map(|stack| stack.cost.cpu_ns as f64).sum();
-        cpu_s * (1.0 + waited_ns / cpu_ns.max(1.0))
+        cpu_s * (1.0 + self.cpu_waits)
     }
 
-    /// The stacks of some nodes, by their positions in the plan, and their CPU time, s.
-    pub(super) fn of_nodes(&self, nodes: &[usize]) -> (Vec<StackOfStage>, f64) {
-        let own = self.stacks().filter(
+    /// The stacks of some nodes, by their positions in the plan.
+    pub(super) fn of_nodes(&self, nodes: &[usize]) -> impl Iterator<Item = Stack<'_>> {
+        self.stacks().filter(
             |stack| matches!(stack.attribution.owner, Owner::Node(_, node) if nodes.contains(&node)),
-        );
-        sum(own)
+        )
     }
 
     /// The operator that owns most of some stacks.
@@ -132,10 +129,7 @@ impl<'a> Facts<'a> {
 
     /// How long its tasks waited in a node for reasons of a kind, s.
     pub(super) fn waited_s(&self, kind: PartKind, node: usize) -> f64 {
-        let waits = self.costs.nodes.get(node).map(|share| &share.waits);
-        let waits = waits.into_iter().flatten();
-        let own = waits.filter(|(reason, _)| WaitFacts::from_reason(**reason).part == Some(kind));
-        own.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns)) as f64 / 1e9
+        waited_ns(kind, self.costs.nodes.get(node)) / 1e9
     }
 
     /// How many tasks of other stages of the application ran beside those of a stage, on average.
@@ -167,6 +161,24 @@ impl<'a> Facts<'a> {
         let nodes = nodes.enumerate();
         nodes.filter_map(move |(at, child)| (child.parent == Some(node)).then_some(at))
     }
+}
+
+/// How long tasks waited for reasons of a kind, ns.
+fn waited_ns<'s>(kind: PartKind, shares: impl IntoIterator<Item = &'s query::Share>) -> f64 {
+    let waits = shares.into_iter().flat_map(|share| &share.waits);
+    let own = waits.filter(|(reason, _)| WaitFacts::from_reason(**reason).part == Some(kind));
+    own.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns)) as f64
+}
+
+/// Waits of tasks for a CPU, as a part of their CPU time.
+fn cpu_waits(costs: &Costs<'_>) -> f64 {
+    let shares = costs.nodes.iter().chain(costs.headings.values());
+    let in_tasks = costs
+        .stacks
+        .iter()
+        .filter(|(group, ..)| group.stage.is_some());
+    let cpu_ns: f64 = in_tasks.map(|(.., cost)| cost.cpu_ns as f64).sum();
+    waited_ns(PartKind::CpuWait, shares) / cpu_ns.max(1.0)
 }
 
 /// The stacks by their places, and their CPU time, s.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use unfuse_postprocess::Operator;
 use unfuse_skew::{Cause, Finding, Verdict};
 
-use super::facts::{Facts, node_name, stage_name, task_s};
+use super::facts::{Facts, node_name, stage_name, sum, task_s};
 use super::found::Found;
 use crate::stages::Attempt;
 use crate::what_if::Saving;
@@ -40,7 +40,7 @@ pub(super) fn broadcast(facts: &Facts<'_>) -> Vec<Found> {
             let (small, large) = broadcast_side(&node.detail, left, right)?;
             let merged = [Some(at), small.sort, large.sort, Some(large.exchange)];
             let merged: Vec<usize> = merged.into_iter().flatten().collect();
-            let (stacks, cpu_s) = facts.of_nodes(&merged);
+            let (stacks, cpu_s) = sum(facts.of_nodes(&merged));
             let bytes = small.bytes.max(0).unsigned_abs();
             let limit = (bytes + 1).max(10 << 20).next_power_of_two() >> 20;
             Some(Found {

@@ -85,7 +85,7 @@ fn the_cause_of_a_slower_run_comes_first() {
     check_text_files(&profile, text["query"].as_i64().expect("a number"));
 }
 
-/// Checks that a query that parses CSV is to read other files, and that the evidence is most of its tasks' time.
+/// Checks that the advice on a query that parses CSV is another format, and that parsing is a large part of its tasks' time.
 fn check_text_files(profile: &Path, query: i64) {
     let answer = answer(profile, "advise", &["--query", &query.to_string()]);
     let advice = answer["advice"].as_array().expect("a list");
