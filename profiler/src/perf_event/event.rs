@@ -15,8 +15,9 @@ use super::record::Record;
 use super::ring::Ring;
 use crate::clock::namespace_offset_ns;
 
-/// Size of the copy of the user stack in each sample, bytes, with which native code is unwound.
-const STACK_BYTES: u32 = 16 << 10;
+/// Size of the copy of the user stack in each sample, bytes, with which native code is unwound. LZ4, with which Spark
+/// compresses what it spills and shuffles, has 16 KiB in one frame, and Java's callers are behind it.
+const STACK_BYTES: u32 = 24 << 10;
 
 /// The same when a thread leaves its CPU: there are only a few native frames between Java and the kernel, and waits
 /// come in bursts.
