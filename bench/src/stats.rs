@@ -44,6 +44,23 @@ pub fn mean_and_half_width(values: &[f64]) -> (f64, f64) {
     (mean, t * deviation(values) / count.sqrt())
 }
 
+/// Mean of a group of values and half the width of its 95% confidence interval, if all groups vary by the same share of their means;
+/// unbounded if no group has two values.
+pub fn mean_among(groups: &[&[f64]], group: &[f64]) -> (f64, f64) {
+    let mean = |of: &[f64]| of.iter().sum::<f64>() / of.len() as f64;
+    let squares = |of: &&[f64]| -> f64 {
+        let shares = of.iter().map(|value| value / mean(of) - 1.0);
+        shares.map(|share| share * share).sum()
+    };
+    let freedom: usize = groups.iter().map(|of| of.len().saturating_sub(1)).sum();
+    if freedom == 0 {
+        return (mean(group), f64::INFINITY);
+    }
+    let deviation = (groups.iter().map(squares).sum::<f64>() / freedom as f64).sqrt();
+    let half = students_t(freedom) * deviation * mean(group) / (group.len() as f64).sqrt();
+    (mean(group), half)
+}
+
 /// Standard deviation of values; not finite for less than two.
 pub fn deviation(values: &[f64]) -> f64 {
     let count = values.len() as f64;
@@ -105,6 +122,16 @@ fn students_t(freedom: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn groups_that_vary_alike_share_their_deviation() {
+        let groups: [&[f64]; 3] = [&[9.0, 11.0], &[90.0, 110.0], &[5.0]];
+        let (mean, half) = mean_among(&groups, groups[2]);
+        // Deviations of 10% of the mean, twice, with two degrees of freedom: √(4 × 0.01 ÷ 2).
+        assert!((mean - 5.0).abs() < 1e-9);
+        assert!((half - 4.303 * 0.02f64.sqrt() * 5.0).abs() < 1e-9, "{half}");
+        assert!(mean_among(&[&[5.0]], &[5.0]).1.is_infinite());
+    }
 
     #[test]
     fn a_share_has_an_interval_at_its_ends_too() {

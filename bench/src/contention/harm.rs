@@ -37,6 +37,8 @@ const NEIGHBOURS: [(&str, &str); 3] = [
         "SELECT count(*) FROM range(0, 4000000, 1, 8) WHERE length(reflect('java.lang.Thread', 'sleep', 50L)) > 0",
     ),
 ];
+/// The number of the neighbour that does nothing.
+const SLEEPS: usize = 2;
 /// All subsets of the neighbours, as bits.
 const SUBSETS: u8 = 1 << NEIGHBOURS.len();
 /// The neighbours run for so long before the victim, ms.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use unfuse_contention::{Culprit, Explanation, Input, QueryId, Split, Workload};
 
 use super::answer::Answer;
-use crate::what_if::{Neighbour, caused_waits, slots_help, without_each};
+use crate::what_if::{Neighbour, VictimWaits, caused_waits, without_each};
 use crate::{Report, ReportError};
 
 impl Answer {
@@ -36,9 +36,10 @@ impl Answer {
             }
             _ => None,
         };
-        let slots_help = slots_help(workload, victim);
+        let all = caused_waits(workload, victim, split)?;
+        let waits = VictimWaits::new(report, app, workload, victim, &all);
         let mut paths: BTreeMap<Culprit, Vec<Explanation>> = BTreeMap::new();
-        for path in caused_waits(workload, victim, split)? {
+        for path in all {
             paths.entry(path.culprit).or_default().push(path);
         }
         let mut tried = Vec::new();
@@ -48,12 +49,15 @@ impl Answer {
             let is_neighbour = culprit != Culprit::Query(victim) && culprit != Culprit::Unknown;
             let (query, paths) = (own_query(culprit), paths.remove(&culprit));
             // Without paths, it can still hold slots.
-            let holds_slots = slots_help && query.is_some();
+            let holds_slots = waits.slots_help() && query.is_some();
             if is_neighbour && (holds_slots || paths.is_some()) {
                 let paths = paths.unwrap_or_default();
                 tried.push(at);
                 neighbours.push(Neighbour::from_paths(
-                    report, app, query, &paths, slots_help,
+                    report,
+                    &waits,
+                    (culprit, query),
+                    &paths,
                 ));
             }
         }

@@ -3,6 +3,7 @@
 //!
 //! The replay is [`unfuse_sizing::what_if`]; here is what a profile knows of the parts of each task's time.
 
+mod driver;
 mod neighbour;
 mod operator;
 mod profile;
@@ -22,7 +23,7 @@ use crate::{Report, ReportError, application_index};
 use profile::Source;
 use spread::spread;
 
-pub(crate) use neighbour::{Neighbour, caused_waits, slots_help, without_each};
+pub(crate) use neighbour::{Neighbour, VictimWaits, caused_waits, without_each};
 pub(crate) use operator::StackOfStage;
 pub(crate) use saving::{Saving, estimates};
 pub use text::render;

@@ -9,6 +9,7 @@ use unfuse_contention::{
 use unfuse_format::{ExecutionId, TaskRow};
 use unfuse_sizing::what_if::{Estimate, Model, Part, PartKind};
 
+use super::driver::Driver;
 use super::profile::{Source, ran_s};
 use super::warning;
 use crate::{Report, ReportError};
@@ -32,6 +33,8 @@ pub(crate) struct Neighbour {
     frees_slots: bool,
     /// What each stage has of it, for each of these spans.
     stages: BTreeMap<(i32, i32), [CausedWaits; 2]>,
+    /// The share of the driver's time that it costs.
+    driver: f64,
 }
 
 /// Waits of a stage because of a neighbour.
@@ -83,43 +86,45 @@ impl Neighbour {
         }
         let workload = Workload::new(input.tables)?;
         let paths = caused_waits(&workload, of_victim, Split::default())?;
-        let paths = paths
-            .iter()
-            .filter(|path| path.culprit == Culprit::Query(of_query));
-        let frees_slots = slots_help(&workload, of_victim);
+        let victim = VictimWaits::new(report, app, &workload, of_victim, &paths);
+        let culprit = Culprit::Query(of_query);
+        let paths = paths.iter().filter(|path| path.culprit == culprit);
         Ok(Self::from_paths(
             report,
-            app,
-            Some(query),
+            &victim,
+            (culprit, Some(query)),
             paths,
-            frees_slots,
         ))
     }
 
-    /// From the paths from a culprit to a victim of an application. `query` is the culprit's SQL execution, if it is one of
-    /// the same application; others count as being there all the time. `frees_slots`: see [`slots_help`].
+    /// From the paths from a culprit to a victim. `query` is the culprit's SQL execution, if it is one of the same
+    /// application; others count as being there all the time.
     pub(crate) fn from_paths<'a>(
         report: &Report<'_>,
-        app: &str,
-        query: Option<i64>,
+        victim: &VictimWaits<'_>,
+        (culprit, query): (Culprit, Option<i64>),
         paths: impl IntoIterator<Item = &'a Explanation>,
-        frees_slots: bool,
     ) -> Self {
+        let app = victim.app;
         let span = query.and_then(|query| span_of(report, app, query));
         let mut neighbour = Self {
             query,
             spans: [span.unwrap_or(ALWAYS), ALWAYS],
-            frees_slots,
+            frees_slots: victim.slots_help,
             stages: BTreeMap::new(),
+            driver: victim.driver.share(culprit),
         };
+        let mut lengthened: BTreeMap<(i32, i32), Lengthened> = BTreeMap::new();
         for path in paths {
             let lasts = path.resource == Resource::Memory || path.kind == Kind::Pause;
-            let place = (
-                path.stage.stage.cast_signed(),
-                path.stage.attempt.cast_signed(),
-            );
-            let waits = neighbour.stages.entry(place).or_default();
+            let waits = neighbour.stages.entry(place_of(path)).or_default();
             waits[usize::from(lasts)].blocked += path.seconds;
+            lengthened.entry(place_of(path)).or_default().add(path);
+        }
+        for (place, own) in lengthened {
+            let all = victim.stages.get(&place).copied().unwrap_or_default();
+            let waits = neighbour.stages.entry(place).or_default();
+            waits[0].blocked += all.lengthened_by(own);
         }
         for (id, tasks) in report.tasks.iter().filter(|(id, _)| id.app == app) {
             let Some(waits) = neighbour.stages.get_mut(&(id.stage, id.attempt)) else {
@@ -151,9 +156,100 @@ impl Neighbour {
         Part {
             range: DIVISION,
             frees_slots: self.frees_slots,
+            driver: self.driver,
             ..Part::new(self.query.map_or(PartKind::Other, PartKind::Query))
         }
     }
+}
+
+/// What a victim's tasks waited for, whoever caused it.
+pub(crate) struct VictimWaits<'a> {
+    app: &'a str,
+    stages: BTreeMap<(i32, i32), Lengthened>,
+    driver: Driver,
+    slots_help: bool,
+}
+
+impl<'a> VictimWaits<'a> {
+    /// Of a query of an application, from all paths to it.
+    pub(crate) fn new(
+        report: &Report<'_>,
+        app: &'a str,
+        workload: &Workload,
+        victim: QueryId,
+        paths: &[Explanation],
+    ) -> Self {
+        let mut stages: BTreeMap<(i32, i32), Lengthened> = BTreeMap::new();
+        for path in paths {
+            stages.entry(place_of(path)).or_default().add(path);
+        }
+        for (id, tasks) in report.tasks.iter().filter(|(id, _)| id.app == app) {
+            if let Some(waits) = stages.get_mut(&(id.stage, id.attempt)) {
+                waits.ran = tasks.iter().map(cpu_s).sum();
+            }
+        }
+        Self {
+            app,
+            stages,
+            driver: Driver::new(workload, victim),
+            slots_help: slots_help(workload, victim),
+        }
+    }
+
+    /// See [`slots_help`].
+    pub(crate) fn slots_help(&self) -> bool {
+        self.slots_help
+    }
+}
+
+/// Waits of a stage's tasks that last longer while a neighbour uses the CPUs, s.
+#[derive(Clone, Copy, Default)]
+struct Lengthened {
+    /// For a CPU.
+    run_queue: f64,
+    /// For other threads of the JVM: locks, memory that other tasks have, garbage collection. These threads wait for CPUs too.
+    threads: f64,
+    /// CPU time.
+    ran: f64,
+}
+
+impl Lengthened {
+    fn add(&mut self, path: &Explanation) {
+        match path.kind {
+            Kind::RunQueue => self.run_queue += path.seconds,
+            Kind::Lock | Kind::ExecutionMemory | Kind::Pause => self.threads += path.seconds,
+            _ => {}
+        }
+    }
+
+    /// How much longer waits for other threads last because of a neighbour that caused `own`: as much as what those threads do.
+    /// They are taken to wait for CPUs as the stage's tasks do.
+    fn lengthened_by(self, own: Self) -> f64 {
+        let busy = self.ran + self.run_queue;
+        let others = (self.threads - own.threads).max(0.0);
+        if busy > 0.0 {
+            others * (own.run_queue / busy).min(1.0)
+        } else {
+            0.0
+        }
+    }
+}
+
+/// Stage and attempt of the victim.
+fn place_of(path: &Explanation) -> (i32, i32) {
+    (
+        path.stage.stage.cast_signed(),
+        path.stage.attempt.cast_signed(),
+    )
+}
+
+/// CPU time of a task, s.
+fn cpu_s(task: &TaskRow) -> f64 {
+    let ns = task
+        .cpu_ns
+        .max(0)
+        .saturating_add(task.deserialize_cpu_ns.max(0));
+    ns as f64 / 1e9
 }
 
 /// The paths to the waits of a victim's tasks while they ran. What they waited for slots is not among them: the replay gives

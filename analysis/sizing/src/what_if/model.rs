@@ -196,6 +196,7 @@ impl<'a> Model<'a> {
         times: impl Fn(usize) -> Vec<f64>,
     ) -> f64 {
         let stages = &self.recorded.stages;
+        let driver = self.driver(scenario);
         let works: Vec<Work> = self
             .places
             .iter()
@@ -211,7 +212,7 @@ impl<'a> Model<'a> {
                 };
                 Work {
                     after: &place.after,
-                    gap: place.gap,
+                    gap: place.gap * if stages[at].own { driver } else { 1.0 },
                     tasks,
                     delays,
                 }
@@ -220,7 +221,15 @@ impl<'a> Model<'a> {
         let ends = ends(&works, scenario.slots);
         let own = ends.iter().zip(stages).filter(|(_, stage)| stage.own);
         let last = own.filter_map(|(end, _)| *end).fold(0.0, f64::max);
-        last + self.tail
+        last + self.tail * driver
+    }
+
+    /// The share of the driver's time that remains.
+    fn driver(&self, scenario: &Scenario) -> f64 {
+        let parts = self.recorded.parts.iter().zip(&scenario.remaining);
+        parts
+            .map(|(part, remaining)| (1.0 - part.driver * (1.0 - remaining)).max(0.0))
+            .product()
     }
 
     /// The tasks of a stage, by the order of launch.

@@ -103,6 +103,8 @@ pub struct Part {
     /// Of waits that a query caused: whether its slots are free without it, for tasks that can use them. More slots do not help
     /// while the CPUs are busy.
     pub frees_slots: bool,
+    /// The share of the driver's time, before the query's own stages and after the last, that goes with it, 0 to 1.
+    pub driver: f64,
 }
 
 impl Part {
@@ -113,6 +115,7 @@ impl Part {
             range: (1.0, 1.0),
             samples: Vec::new(),
             frees_slots: true,
+            driver: 0.0,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use unfuse_format::counted;
 
-use super::{Contention, NEIGHBOURS, SLOTS, SUBSETS, Trial, VICTIMS, neighbours};
+use super::{Contention, NEIGHBOURS, SLEEPS, SLOTS, SUBSETS, Trial, VICTIMS, neighbours};
 use crate::page::{Figure, slug};
 use crate::stats;
 
@@ -61,8 +61,10 @@ impl Scores {
 
     /// Mean time of a victim beside a subset, and half of its interval, s.
     fn time(&self, victim: &'static str, subset: u8) -> (f64, f64) {
+        let its = self.times.iter().filter(|((of, _), _)| *of == victim);
+        let groups: Vec<&[f64]> = its.map(|(_, times)| times.as_slice()).collect();
         let times = self.times.get(&(victim, subset));
-        stats::mean_and_half_width(times.map_or(&[][..], Vec::as_slice))
+        stats::mean_among(&groups, times.map_or(&[][..], Vec::as_slice))
     }
 
     fn harm(&self, victim: &'static str, subset: u8, neighbour: usize) -> Harm {
@@ -138,13 +140,13 @@ impl Scores {
         let what = "median error of the seconds said of harmful neighbours";
         let median = 100.0 * stats::median(&mut errors);
         figures.push(Figure::new("error", what, median, "%", 0));
-        let harmless = self
-            .pairs()
-            .filter(|(trial, _, _, harm)| harm.s.abs() <= harm.half_s && self.slower(*trial) > 0.0);
-        let accused =
-            harmless.map(|(trial, _, said, _)| 100.0 * said.sooner_s / self.slower(trial));
+        let harmless = self.pairs().filter(|(_, number, ..)| *number == SLEEPS);
+        let accused = harmless.filter_map(|(trial, _, said, _)| {
+            let slower = self.slower(trial);
+            (slower.s > slower.half_s).then(|| 100.0 * said.sooner_s / slower.s)
+        });
         let accused: Vec<f64> = accused.collect();
-        let what = "false accusation: seconds said of harmless neighbours, of the slow-down by all";
+        let what = "false accusation: seconds said of the neighbour that sleeps, of the slow-down by all, if that is above its noise";
         figures.push(Figure::from_runs("accused", what, &accused, "%", 1).not_negative());
         // Without a harmful neighbour, some of them are not known.
         figures.retain(|figure| figure.value.is_finite());
@@ -152,8 +154,13 @@ impl Scores {
     }
 
     /// By how much all neighbours together slow a victim down, s.
-    fn slower(&self, trial: Trial) -> f64 {
-        self.time(trial.victim, trial.subset).0 - self.time(trial.victim, 0).0
+    fn slower(&self, trial: Trial) -> Harm {
+        let (with, half_with) = self.time(trial.victim, trial.subset);
+        let (without, half_without) = self.time(trial.victim, 0);
+        Harm {
+            s: with - without,
+            half_s: half_with.hypot(half_without),
+        }
     }
 
     pub(super) fn body(&self, asked: &Contention) -> String {
@@ -163,8 +170,8 @@ impl Scores {
              some ms and then sleeps for 150 ms, one sleeps. Victims are queries of TPC-DS SF {} on a warm Thrift server of Spark \
              4.3 (local[{SLOTS}]); each ran beside every subset of the neighbours, {} a subset, in random order. The truth is the \
              difference of the victim's mean times with and without a neighbour. A run counts for the first figures if one \
-             neighbour harms more than the next by more than the noise of these means. A neighbour is harmful if its truth is \
-             above 0 by more than this noise, and harmless if it is not far enough from 0 to say.\n\n\
+             neighbour harms more than the next by more than the noise of these means: all times of a victim are taken to vary by the same \
+             share. A neighbour is harmful if its truth is above 0 by more than this noise.\n\n\
              | victim | beside | victim's time, s | neighbour | truth, s | blame: sooner, s | interval, s | {} |\n|---|---|---|---|---|---|---|{}\n",
             asked.scale,
             counted(asked.runs, "run"),
