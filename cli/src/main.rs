@@ -2,6 +2,8 @@
 
 mod attach;
 mod commands;
+mod event_log;
+mod follow;
 mod fresh;
 mod help;
 mod launch;

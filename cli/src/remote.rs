@@ -12,10 +12,12 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use unfuse_eventlog::is_event_log;
 use unfuse_files::{Access, Directory};
-use unfuse_format::MANIFEST;
+use unfuse_format::{MANIFEST, ProfileDir};
 use unfuse_machine as machine;
 
+use crate::event_log;
 use crate::setup::Spark;
 
 /// Number of files that one command fetches.
@@ -26,21 +28,30 @@ pub fn is_uri(dir: &Path) -> bool {
     unfuse_format::is_uri(&dir.to_string_lossy())
 }
 
-/// The local directory of a profile: the directory itself, or a mirror of all present files. Fetches only new files,
-/// because files of a profile never change.
+/// The local directory of a profile: the directory itself, a mirror of all present files, or a profile made from an event
+/// log. Fetches only new files, because files of a profile never change.
 pub fn local(dir: &Path) -> Result<PathBuf> {
     local_without(dir, &[])
 }
 
 /// The same without some tables.
 pub fn local_without(dir: &Path, tables: &[&str]) -> Result<PathBuf> {
-    if !is_uri(dir) {
-        return Ok(dir.to_owned());
-    }
     let uri = dir.to_string_lossy();
-    if let Some(path) = uri.strip_prefix("file:") {
-        let path = path.strip_prefix("//localhost").unwrap_or(path);
-        return Ok(PathBuf::from(path.strip_prefix("//").unwrap_or(path)));
+    let here = match uri.strip_prefix("file:") {
+        Some(path) => {
+            let path = path.strip_prefix("//localhost").unwrap_or(path);
+            Some(Path::new(path.strip_prefix("//").unwrap_or(path)))
+        }
+        None if !is_uri(dir) => Some(dir),
+        None => None,
+    };
+    if let Some(here) = here {
+        let is_log = !ProfileDir::is_at(here) && is_event_log(here);
+        return if is_log {
+            event_log::as_profile(here)
+        } else {
+            Ok(here.to_owned())
+        };
     }
     let uri = uri.trim_end_matches('/');
     let mut hasher = DefaultHasher::new();

@@ -1,6 +1,6 @@
 //! Notes on missing data.
 
-use unfuse_format::{ProcessRow, counted};
+use unfuse_format::{EVENT_LOG, ProcessRow, counted};
 
 /// A sentence for each kind of loss in a process.
 pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
@@ -16,7 +16,9 @@ pub fn notes(processes: &[ProcessRow]) -> Vec<String> {
     } else {
         sum(|p| p.brief_threads)
     };
-    let unended = |process: &ProcessRow| u64::from(process.ended == Some(false));
+    let unended = |process: &ProcessRow| {
+        u64::from(process.ended == Some(false) && process.source != EVENT_LOG)
+    };
     let waiting_ns = sum(|p| p.waiting_ns);
     // A smaller part is not worth a note.
     let percent = |ns: u64| {

@@ -147,7 +147,7 @@ impl<'a> Report<'a> {
             line_texts: OnceLock::new(),
             summary: Summary {
                 unfuse: env!("CARGO_PKG_VERSION").to_owned(),
-                profile: profile.path().display().to_string(),
+                profile: profile.name().display().to_string(),
                 total,
                 applications,
                 queries,

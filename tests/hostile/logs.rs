@@ -40,6 +40,29 @@ pub(crate) fn cases(dir: &Path) -> Vec<Case> {
             );
             text(path, &[ids, stage, task_end(1)]);
         }),
+        written(dir, "plans", |path| {
+            let start = |sql: i64, plan: &str| {
+                format!(
+                    "{{\"Event\":\"org.apache.spark.sql.execution.ui.SparkListenerSQLExecutionStart\",\"executionId\":{sql},\"description\":{},\"time\":1,\"sparkPlanInfo\":{plan}}}",
+                    name()
+                )
+            };
+            let deep = format!(
+                "{}{}",
+                "{\"nodeName\":\"WholeStageCodegen (1)\",\"children\":[".repeat(200_000),
+                "]}".repeat(200_000)
+            );
+            let wide = format!("{{\"children\":[{}{{}}]}}", "{},".repeat(4 << 20));
+            let app = format!(
+                "{{\"Event\":\"SparkListenerApplicationStart\",\"App Name\":\"{}\",\"App ID\":\"{}\",\"Timestamp\":1}}",
+                "n".repeat(1 << 20),
+                "i".repeat(8 << 20)
+            );
+            text(
+                path,
+                &[app, start(1, &deep), start(2, &wide), stage(1), task_end(1)],
+            );
+        }),
         written(dir, "extremes", |path| {
             let numbers = [i64::MAX, i64::MIN, -1, 0, 1];
             let lines = numbers
@@ -75,6 +98,10 @@ fn commands(log: &Path, dir: &Path) -> Vec<Case> {
         .unwrap_or_default()
         .to_string_lossy()
         .into_owned();
+    let page = dir
+        .join(format!("{name}.html"))
+        .to_string_lossy()
+        .into_owned();
     let out = dir
         .join(format!("{name}.toml"))
         .to_string_lossy()
@@ -83,6 +110,10 @@ fn commands(log: &Path, dir: &Path) -> Vec<Case> {
         vec!["skew", &path],
         vec!["skew", &path, "--json"],
         vec!["what-if", &path],
+        vec!["why", &path],
+        vec!["plan", &path, "--all"],
+        vec!["blame", &path],
+        vec!["report", &path, "-o", &page],
         vec!["size", "fit", &path, "-o", &out],
     ]
     .iter()

@@ -22,8 +22,8 @@
 //! # Ok::<(), unfuse_eventlog::EventLogError>(())
 //! ```
 //!
-//! * **Memory** is one line and one block, whatever the log's size: an event is not kept after it is returned. Plans
-//!   are skipped, however deep they nest.
+//! * **Memory** is one line and one block, whatever the log's size: an event is not kept after it is returned. Of a
+//!   plan, nodes below a depth of 500 and those after the first 20,000 are left out.
 //! * **Bad input** costs only itself. A line that is not an event is counted; if a file becomes unreadable, the part
 //!   before counts, and reading continues with the next file of a rolling log. [`Damage`] has notes for users.
 //! * **Order** is that of the listener bus: almost that of time. A task's end can come after its stage's, and a skipped
@@ -44,7 +44,8 @@ pub use damage::Damage;
 pub use error::EventLogError;
 pub use event::{
     ApplicationStart, Environment, Event, ExecutorAdded, ExecutorRemoved, JobEnd, JobStart,
-    Outcome, Properties, Rdd, SqlEnd, SqlStart, Stage, Task, TaskEnd, TaskMetrics,
+    Outcome, PlanNode, Properties, Rdd, SqlEnd, SqlMetric, SqlPlan, SqlStart, Stage, Task, TaskEnd,
+    TaskMetrics,
 };
 pub use files::is_event_log;
 pub use log::EventLog;

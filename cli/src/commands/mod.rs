@@ -32,7 +32,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
-use unfuse_postprocess::{Level, Profile, Selection, Time};
+use unfuse_format::EVENT_LOG;
+use unfuse_postprocess::{Level, Period, Profile, Selection, Time};
 
 use crate::remote;
 use crate::when::{Times, recorded};
@@ -41,7 +42,8 @@ use unfuse_report::text::list;
 /// Which profile, and which part of it.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// The profile directory that `unfuse run` printed, or its URI (hdfs://…, s3a://…)
+    /// The profile directory that `unfuse run` printed, or its URI (hdfs://…, s3a://…); or an event log of Spark, see
+    /// docs/event-logs.md
     #[arg(value_name = "DIR")]
     dir: PathBuf,
     /// Only this query: the id of a Spark SQL execution
@@ -64,17 +66,25 @@ impl Input {
     fn open_for(&self, time: Time) -> Result<(Profile, Selection)> {
         let dir = remote::local(&self.dir)?;
         let selection = Selection {
-            query: self.query,
-            stage: self.stage,
-            time,
             period: self.times.period(&dir)?,
+            ..self.selection(time)
         };
-        let profile = Profile::open_selected(&dir, selection)?;
+        let profile = Profile::open_selected(&dir, selection)?.named(&self.dir);
         if profile.selected(selection).next().is_none() {
             bail!("{}", self.why_nothing(&dir, time)?);
         }
         say_problems(&profile);
         Ok((profile, selection))
+    }
+
+    /// The selection of all the profile's time.
+    fn selection(&self, time: Time) -> Selection {
+        Selection {
+            query: self.query,
+            stage: self.stage,
+            time,
+            period: Period::ALL,
+        }
     }
 
     /// Why the selection is empty. Only the whole profile shows what could be selected.
@@ -153,7 +163,7 @@ impl From<Depth> for Level {
 
 /// Reads a profile and reports on stderr what it leaves out.
 fn open(dir: &Path) -> Result<Profile> {
-    let profile = Profile::open(&remote::local(dir)?)?;
+    let profile = Profile::open(&remote::local(dir)?)?.named(dir);
     say_problems(&profile);
     Ok(profile)
 }
@@ -169,7 +179,13 @@ fn say_problems(profile: &Profile) {
 }
 
 fn why_empty(profile: &Profile) -> &'static str {
-    if profile.processes.is_empty() && !profile.failures.is_empty() {
+    if profile
+        .processes
+        .iter()
+        .any(|process| process.source == EVENT_LOG)
+    {
+        "an event log has no samples; `unfuse why`, `plan`, `blame`, `skew`, `what-if` and `report` use what it has"
+    } else if profile.processes.is_empty() && !profile.failures.is_empty() {
         "the profile is empty: the agent could not profile the JVM"
     } else if profile.processes.is_empty() {
         "the profile is empty: no JVM has written to it. Start the command with `unfuse run`, or java with -agentpath; \

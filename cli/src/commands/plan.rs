@@ -47,8 +47,14 @@ impl Plan {
             period: self.times.period(&dir)?,
             ..Selection::default()
         };
-        let profile = Profile::open_selected(&dir, selection)?;
+        let profile = Profile::open_selected(&dir, selection)?.named(&self.dir);
         say_problems(&profile);
+        if profile.groups.is_empty() {
+            crate::say!(
+                "unfuse: {} has no samples, so the CPU time of operators is not known",
+                self.dir.display()
+            );
+        }
         let report = Report::new(&profile)?;
         let plans = Answer::of_report(&report, self.query, self.limit)?;
         print(None, self.json, &plans, || render(&plans, self.all))?;

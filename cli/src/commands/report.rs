@@ -108,7 +108,7 @@ impl Report {
             period: self.times.period(&dir)?,
             ..Selection::default()
         };
-        let mut profile = Profile::open_selected(&dir, selection)?;
+        let mut profile = Profile::open_selected(&dir, selection)?.named(&self.dir);
         say_problems(&profile);
         let is_empty =
             |profile: &Profile| profile.groups.is_empty() && profile.executions.is_empty();

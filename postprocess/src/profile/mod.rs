@@ -8,7 +8,7 @@ mod stacks;
 mod texts;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayon::prelude::*;
@@ -79,6 +79,8 @@ pub type StackMap<T> = HashMap<StackId, T, ahash::RandomState>;
 #[derive(Debug)]
 pub struct Profile {
     dir: ProfileDir,
+    /// What the user calls it; none if that is its directory.
+    name: Option<PathBuf>,
     /// The period that was read.
     period: Period,
     /// Samples of threads that ran, by group.
@@ -176,6 +178,7 @@ impl Profile {
             problems,
             failures: LiveMarker::failures(&dir),
             dir,
+            name: None,
             period: selection.period,
         };
         profile.keep_period();
@@ -284,6 +287,23 @@ impl Profile {
     /// The profile's directory.
     pub fn path(&self) -> &Path {
         self.dir.path()
+    }
+
+    /// The same under the name that the user gave: a URI or an event log, of which the directory is a copy.
+    /// Without the secret that a URI can have: `s3a://KEY:SECRET@bucket`.
+    pub fn named(mut self, name: &Path) -> Self {
+        let text = name.to_string_lossy();
+        let secret = text.split_once("://").and_then(|(scheme, rest)| {
+            let (user, place) = rest.split_once('@')?;
+            (user.contains(':') && !user.contains('/')).then(|| format!("{scheme}://{place}"))
+        });
+        self.name = Some(secret.map_or_else(|| name.to_owned(), PathBuf::from));
+        self
+    }
+
+    /// What the user calls it.
+    pub fn name(&self) -> &Path {
+        self.name.as_deref().unwrap_or(self.path())
     }
 
     /// Samples and waits of the selection.

@@ -193,7 +193,12 @@ fn share_run_queue(left: &mut BTreeMap<Cause, Left>) {
     let Some(queue) = left.get(&QUEUE).copied() else {
         return;
     };
-    let is_work = |cause: &Cause| matches!(cause, Cause::Operator(_) | Cause::Heading(_));
+    let is_work = |cause: &Cause| {
+        matches!(
+            cause,
+            Cause::Operator(_) | Cause::Heading(_) | Cause::StageCpu(_)
+        )
+    };
     let sum = |of: fn(&Left) -> f64| -> f64 {
         let work = left.iter().filter(|(cause, _)| is_work(cause));
         work.map(|(_, left)| of(left)).sum()
@@ -260,6 +265,8 @@ fn another_plan(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -
         let is_of_plan = match cause {
             Cause::Operator(key) if gone.contains(key) || come.contains(key) => true,
             Cause::Operator(key) => stages_differ && moves_rows(key),
+            // Stages with these operators are in one of the plans only.
+            Cause::StageCpu(_) => stages_differ && (left.before == 0.0 || left.after == 0.0),
             cause => stages_differ && is_moving(cause),
         };
         if is_of_plan {

@@ -6,6 +6,7 @@
 //! difference of these parts. What another plan, other data or other slots explain is taken out of them first.
 
 mod difference;
+mod metrics;
 mod page;
 mod parts;
 #[cfg(test)]
@@ -194,23 +195,37 @@ impl Answer {
         };
         let query = answer.now.queries.first().copied().unwrap_or_default();
         let other = answer.before.as_ref().map(|before| &*before.profile);
-        add_commands(&mut answer.parts, &answer.now.profile, query, other);
+        let has_samples = !report.profile.groups.is_empty();
+        add_commands(
+            &mut answer.parts,
+            &answer.now.profile,
+            query,
+            other,
+            has_samples,
+        );
         Ok(answer)
     }
 }
 
-/// Says which command shows more of each part of a query's wall time. `other` is the profile that it is compared with.
-fn add_commands(parts: &mut [Part], profile: &str, query: i64, other: Option<&str>) {
+/// Says which command shows more of each part of a query's wall time. `other` is the profile that it is compared with. Some commands
+/// need samples.
+fn add_commands(
+    parts: &mut [Part],
+    profile: &str,
+    query: i64,
+    other: Option<&str>,
+    has_samples: bool,
+) {
     let shown = shell(profile);
     for part in parts {
         part.command = match part.kind {
             CauseKind::AnotherPlan | CauseKind::Codegen | CauseKind::Data => other
                 .filter(|other| *other != profile)
                 .map(|other| format!("unfuse report {shown} --against {} --open", shell(other))),
-            CauseKind::Operator | CauseKind::Task => {
+            CauseKind::Operator | CauseKind::Task if has_samples => {
                 Some(format!("unfuse top {shown} --query {query} --by line"))
             }
-            CauseKind::Python | CauseKind::Waiting | CauseKind::Gc => {
+            CauseKind::Python | CauseKind::Waiting | CauseKind::Gc if has_samples => {
                 Some(format!("unfuse top {shown} --query {query} --kind off-cpu"))
             }
             CauseKind::Contention => Some(format!("unfuse blame {shown} --victim {query}")),
@@ -391,15 +406,20 @@ fn described(report: &Report<'_>, at: &Positions, wall_s: f64) -> Runs {
 fn notes(report: &Report<'_>) -> Vec<String> {
     let profile = &report.summary.profile;
     let mut notes = Vec::new();
-    if report.profile.waits.is_empty() {
-        notes.push(format!(
+    let has_samples = !report.profile.groups.is_empty();
+    let has_waits = !report.profile.waits.is_empty();
+    match (has_samples, has_waits) {
+        (true, true) => {}
+        (true, false) => notes.push(format!(
             "{profile} has no waits, so the reasons for waiting are unknown"
-        ));
-    }
-    if report.profile.groups.is_empty() {
-        notes.push(format!(
+        )),
+        (false, true) => notes.push(format!(
             "{profile} has no samples, so the operators' CPU time is unknown"
-        ));
+        )),
+        (false, false) => notes.push(format!(
+            "{profile} has no samples and no waits. Spark's metrics have the CPU time of a stage's tasks and their waits for the \
+             garbage collector, shuffle fetches and shuffle writes. Of what is left, which is one part, they do not say the reason"
+        )),
     }
     if report.tasks.is_empty() {
         notes.push(format!(

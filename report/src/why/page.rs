@@ -126,9 +126,11 @@ pub(crate) fn wall_times(report: &Report<'_>, runs: Vec<Option<Run>>) -> Vec<Opt
             &report.summary.profile,
             queries[at].query.unwrap_or_default(),
         );
-        add_commands(&mut wall_time.parts, profile, query, None);
+        let has_samples = !report.profile.groups.is_empty();
+        add_commands(&mut wall_time.parts, profile, query, None, has_samples);
         if let Some(change) = &mut wall_time.change {
-            add_commands(&mut change.parts, profile, query, change.profile.as_deref());
+            let other = change.profile.as_deref();
+            add_commands(&mut change.parts, profile, query, other, has_samples);
         }
         Some(wall_time)
     };

@@ -7,6 +7,7 @@ use unfuse_postprocess::{
     Group, Operator, OperatorKind, Owner, PlanNode, Profile, WaitReason, Weight, normalised,
 };
 
+use super::metrics;
 use super::timeline::{Gaps, Part as StagePart, Span, divide};
 use crate::numbered::{Key, Numbered};
 use crate::query::{self, Costs};
@@ -27,6 +28,8 @@ pub(super) enum Cause {
     Operator(Key),
     /// CPU time of tasks in no operator.
     Heading(&'static str),
+    /// CPU time of the tasks of stages with these operators, by Spark's metrics.
+    StageCpu(String),
     /// Tasks waited.
     Wait(WaitReason),
     /// Slots had no task because the stage has too few.
@@ -48,6 +51,7 @@ impl Cause {
             self,
             Self::Operator(_)
                 | Self::Heading(_)
+                | Self::StageCpu(_)
                 | Self::Wait(_)
                 | Self::FailedTasks
                 | Self::Unknown
@@ -102,9 +106,9 @@ pub(crate) struct Run {
 
 /// CPU time or waits, ns, and on how many samples they rest; waits are measured one by one.
 #[derive(Debug, Clone, Copy, Default)]
-struct Sampled {
-    ns: f64,
-    samples: f64,
+pub(super) struct Sampled {
+    pub(super) ns: f64,
+    pub(super) samples: f64,
 }
 
 impl Run {
@@ -143,7 +147,19 @@ impl Run {
             .unwrap_or_else(|| most_at_once(&spans));
         let (stages, gaps) = divide(from, to, &spans, slots);
         let (operators, keys) = operators(profile, part);
-        let sampled = sampled(profile, part, costs, &keys);
+        let is_sampled = !profile.groups.is_empty() || !profile.waits.is_empty();
+        let sampled = if is_sampled {
+            sampled(profile, part, costs, &keys)
+        } else {
+            let updated = metrics::Updated::new(part.plan(profile));
+            let causes = |attempt: &Attempt| {
+                let key = StageAttempt::new(&part.app, attempt.0, attempt.1);
+                let stage = profile.stages.get(&key).map(|stage| &stage.accumulators);
+                let operators = updated.operators(stage);
+                (*attempt, metrics::causes(&operators, tasks(attempt)))
+            };
+            attempts.iter().map(causes).collect()
+        };
         let mut run = Self {
             wall_s: duration as f64 / 1e3,
             operators,

@@ -62,6 +62,10 @@ pub(super) fn describe<'a>(
             (kind, format!("operator {}", name(&text)))
         }
         Cause::Heading(heading) => (CauseKind::Task, (*heading).to_owned()),
+        Cause::StageCpu(operators) if operators.is_empty() => {
+            (CauseKind::Task, "CPU time of tasks".to_owned())
+        }
+        Cause::StageCpu(operators) => (CauseKind::Task, format!("CPU time of {operators}")),
         Cause::Wait(reason) => {
             let facts = WaitFacts::from_reason(*reason);
             (facts.cause, format!("waiting for {}", facts.words))

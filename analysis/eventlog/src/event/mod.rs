@@ -5,6 +5,8 @@ mod task;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use serde::Deserialize;
+
 pub use self::task::{Outcome, Task, TaskEnd, TaskMetrics};
 
 /// One event.
@@ -36,6 +38,8 @@ pub enum Event {
     TaskEnd(Box<TaskEnd>),
     /// A SQL execution started.
     SqlStart(SqlStart),
+    /// Adaptive execution changed the plan of a SQL execution.
+    SqlPlan(SqlPlan),
     /// A SQL execution ended.
     SqlEnd(SqlEnd),
 }
@@ -156,6 +160,8 @@ pub struct Stage {
     pub failure: Option<String>,
     /// Local properties; only for [`Event::StageSubmitted`].
     pub properties: Properties,
+    /// Final values of SQL metrics, by the ids of their accumulators; only for [`Event::StageCompleted`].
+    pub metrics: Vec<(i64, String)>,
 }
 
 /// An RDD of a stage.
@@ -190,6 +196,44 @@ pub struct SqlStart {
     pub description: String,
     /// ms since the epoch.
     pub time_ms: i64,
+    /// Its plan: nodes in pre-order.
+    pub plan: Vec<PlanNode>,
+}
+
+/// A later plan of a SQL execution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SqlPlan {
+    /// The execution.
+    pub sql: i64,
+    /// Nodes in pre-order.
+    pub plan: Vec<PlanNode>,
+}
+
+/// A node of a plan.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct PlanNode {
+    /// Position of its parent; none for the root.
+    pub parent: Option<usize>,
+    /// Name, such as `HashAggregate`.
+    pub name: String,
+    /// The operator as the plan prints it.
+    pub detail: String,
+    /// Its metrics.
+    pub metrics: Vec<SqlMetric>,
+}
+
+/// A metric of a plan's node.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct SqlMetric {
+    /// Name, such as `number of output rows`.
+    pub name: String,
+    /// Id of its accumulator.
+    #[serde(rename = "accumulatorId")]
+    pub id: i64,
+    /// Spark's type, such as `sum` or `nsTiming`.
+    #[serde(rename = "metricType")]
+    pub kind: String,
 }
 
 /// A SQL execution that ended.

@@ -1,6 +1,6 @@
-//! Parses the lines of a log. Only needed fields are read; everything else is skipped without recursion, so plans can
-//! be nested arbitrarily deep.
+//! Parses the lines of a log. Only needed fields are read; everything else is skipped without recursion.
 
+mod plan;
 mod stage;
 mod task;
 mod text;
@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use self::plan::Plan;
 use self::stage::{Ended, StageEvent, Started};
 pub(crate) use self::text::Names;
 use self::text::{Text, bounded, head_of};
 use crate::event::{
-    ApplicationStart, Environment, Event, ExecutorAdded, ExecutorRemoved, SqlEnd, SqlStart,
+    ApplicationStart, Environment, Event, ExecutorAdded, ExecutorRemoved, SqlEnd, SqlPlan, SqlStart,
 };
 
 /// The event of a line; `None` for kinds that no analysis needs.
@@ -36,7 +37,8 @@ pub(crate) fn event(line: &[u8], names: &mut Names) -> serde_json::Result<Option
         "SparkListenerJobEnd" => serde_json::from_slice::<Ended>(line)?.event(),
         "SparkListenerExecutorAdded" => serde_json::from_slice::<Added>(line)?.event(names),
         "SparkListenerExecutorRemoved" => serde_json::from_slice::<Removed>(line)?.event(names),
-        "SparkListenerSQLExecutionStart" => serde_json::from_slice::<SqlStarted>(line)?.event(),
+        "SparkListenerSQLExecutionStart" => with_plan::<SqlStarted>(line)?.event(),
+        "SparkListenerSQLAdaptiveExecutionUpdate" => with_plan::<SqlChanged>(line)?.event(),
         "SparkListenerSQLExecutionEnd" => serde_json::from_slice::<SqlEnded>(line)?.event(),
         "SparkListenerEnvironmentUpdate" => serde_json::from_slice::<Configured>(line)?.event(),
         "SparkListenerApplicationStart" => serde_json::from_slice::<Application>(line)?.event(),
@@ -48,6 +50,15 @@ pub(crate) fn event(line: &[u8], names: &mut Names) -> serde_json::Result<Option
         }
         _ => return Ok(None),
     }))
+}
+
+/// An event with a plan. Reading a plan counts its depth itself, because queries are deeper than JSON usually is.
+fn with_plan<'a, T: Deserialize<'a>>(line: &'a [u8]) -> serde_json::Result<T> {
+    let mut deserializer = serde_json::Deserializer::from_slice(line);
+    deserializer.disable_recursion_limit();
+    let event = T::deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok(event)
 }
 
 #[derive(Deserialize)]
@@ -79,10 +90,10 @@ struct Application {
 impl Application {
     fn event(self) -> Event {
         Event::ApplicationStart(ApplicationStart {
-            id: self.id,
+            id: self.id.as_deref().map(bounded),
             attempt: self.attempt,
-            name: self.name,
-            user: self.user,
+            name: bounded(&self.name),
+            user: bounded(&self.user),
             time_ms: self.time_ms,
         })
     }
@@ -164,6 +175,8 @@ struct SqlStarted {
     description: String,
     #[serde(rename = "time", default)]
     time_ms: i64,
+    #[serde(rename = "sparkPlanInfo")]
+    plan: Option<Plan>,
 }
 
 impl SqlStarted {
@@ -173,6 +186,24 @@ impl SqlStarted {
             root: self.root.filter(|root| *root != self.sql),
             description: self.description,
             time_ms: self.time_ms,
+            plan: self.plan.map(|plan| plan.0).unwrap_or_default(),
+        })
+    }
+}
+
+#[derive(Deserialize)]
+struct SqlChanged {
+    #[serde(rename = "executionId")]
+    sql: i64,
+    #[serde(rename = "sparkPlanInfo")]
+    plan: Plan,
+}
+
+impl SqlChanged {
+    fn event(self) -> Event {
+        Event::SqlPlan(SqlPlan {
+            sql: self.sql,
+            plan: self.plan.0,
         })
     }
 }

@@ -1,6 +1,7 @@
 //! Events of jobs and stages.
 
 use serde::Deserialize;
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::text::{Text, bounded, moment, owned};
 use crate::event::{Event, JobEnd, JobStart, Properties, Rdd, Stage};
@@ -138,6 +139,79 @@ struct StageInfo<'a> {
     completed_ms: Option<i64>,
     #[serde(rename = "Failure Reason", borrow)]
     failure: Option<Text<'a>>,
+    #[serde(rename = "Accumulables", borrow, default)]
+    accumulables: Vec<Accumulable<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Accumulable<'a> {
+    #[serde(rename = "ID")]
+    id: i64,
+    #[serde(rename = "Value", default)]
+    value: Value,
+    #[serde(rename = "Metadata", borrow)]
+    metadata: Option<Text<'a>>,
+}
+
+impl Accumulable<'_> {
+    fn metric(self) -> Option<(i64, String)> {
+        let is_sql = self.metadata.as_deref() == Some("sql");
+        Some((self.id, self.value.0.filter(|_| is_sql)?))
+    }
+}
+
+/// Spark writes the values of its SQL metrics as texts or numbers. Those of other accumulators can be anything.
+#[derive(Default)]
+struct Value(Option<String>);
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value;
+
+    fn expecting(&self, to: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        to.write_str("the value of an accumulator")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value(Some(bounded(text))))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(Value(Some(number.to_string())))
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(Value(Some(number.to_string())))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Value, E> {
+        Ok(Value(None))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Value, E> {
+        Ok(Value(None))
+    }
+
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value(None))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, list: A) -> Result<Value, A::Error> {
+        IgnoredAny.visit_seq(list)?;
+        Ok(Value(None))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Value, A::Error> {
+        IgnoredAny.visit_map(map)?;
+        Ok(Value(None))
+    }
 }
 
 impl StageInfo<'_> {
@@ -154,6 +228,11 @@ impl StageInfo<'_> {
             completed_ms: self.completed_ms.and_then(moment),
             failure: self.failure.as_deref().map(bounded),
             properties: properties.unwrap_or_default().properties(),
+            metrics: self
+                .accumulables
+                .into_iter()
+                .filter_map(Accumulable::metric)
+                .collect(),
         }
     }
 }

@@ -208,6 +208,7 @@ impl Application {
                 ..Properties::default()
             },
             name: row.name,
+            metrics: Vec::new(),
         };
         // The merged row has the data of both events of a log.
         self.builder.add(Event::StageCompleted(info));

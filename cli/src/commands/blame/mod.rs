@@ -19,6 +19,7 @@ use unfuse_report::blame::{self, Answer, GraphIndex, Window};
 
 use self::choices::{BlockedSource, GraphFormat, Rank, SplitMode, Stages, What};
 use self::input::{Part, Source, folded, read};
+use crate::follow::interval;
 use crate::output::{form, write_plain_to};
 use crate::remote;
 use crate::when::Times;
@@ -84,7 +85,7 @@ pub struct Blame {
     #[arg(long, conflicts_with_all = ["graph", "output"])]
     follow: bool,
     /// Time between two answers with --follow
-    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = when::interval)]
+    #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = interval)]
     every: Duration,
 }
 

@@ -1,11 +1,9 @@
-//! The part of the time that `unfuse blame` answers for, and how often it answers.
+//! The part of the time that `unfuse blame` answers for.
 
 use std::path::Path;
-use std::time::Duration;
 
 use anyhow::{Result, bail};
 use unfuse_contention::Span;
-use unfuse_format::units;
 use unfuse_report::blame::Window;
 
 use super::Blame;
@@ -48,13 +46,4 @@ impl Blame {
             seconds(&self.times.until)?,
         ))
     }
-}
-
-/// The time between two answers.
-pub(super) fn interval(text: &str) -> Result<Duration, String> {
-    let interval = units::parse_duration(text)?;
-    if interval < Duration::from_secs(1) {
-        return Err("a duration of at least 1s is expected".to_owned());
-    }
-    Ok(interval)
 }

@@ -26,7 +26,9 @@ pub use application::{
 pub use code::{CodegenRow, Metric, PlanRow, RegionNode, SourceRow};
 pub use records::{RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, RecordTextRow};
 pub use resources::{CachedRow, HostRow, IntervalRow, OutsideRow};
-pub use samples::{Frame, INSTRUCTION, NO_CALLERS, ProcessRow, SampleRow, StackRow, UNDESCRIBED};
+pub use samples::{
+    EVENT_LOG, Frame, INSTRUCTION, NO_CALLERS, ProcessRow, SampleRow, StackRow, UNDESCRIBED,
+};
 
 /// The list of all tables. It calls a macro with, for each table, the variant of [`TableId`](crate::TableId), the name
 /// (of its folder, and of the writer's field), the row type and the [`Lifetime`](crate::Lifetime) of its segments.

@@ -107,6 +107,9 @@ impl Frame {
     }
 }
 
+/// The `source` of processes whose tables were made from an event log.
+pub const EVENT_LOG: &str = "event log";
+
 table! {
     /// A profiled JVM; its latest row counts.
     pub struct ProcessRow in Processes {
@@ -124,7 +127,8 @@ table! {
         pub pid: u32,
         /// Samples a second and thread that were asked for.
         pub rate_hz: u32,
-        /// `perf` (perf_event task-clock) or `timer` (per-thread CPU timer in the process).
+        /// `perf` (perf_event task-clock), `timer` (per-thread CPU timer in the process), or `event log` (no samples: the tables were
+        /// made from an event log of Spark).
         pub source: String,
         /// Share of the tasks that was profiled; null for all. `weight_ns` of samples in tasks is divided by it, `count` is not.
         pub task_fraction: Option<f64>,

@@ -1,0 +1,76 @@
+//! Commands that answer while an application runs.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use unfuse_format::{LiveMarker, ProcessRow, ProfileDir, units};
+
+use crate::remote;
+
+/// How long a JVM may take from creating its profile to its first write.
+const BEGINNING: Duration = Duration::from_secs(5);
+
+/// Calls `answer` again and again until no JVM writes to the profile, and once more after that. `answer` gets the local
+/// directory of the profile and whether a JVM still writes to it.
+///
+/// # Errors
+/// Those of the last call. Earlier ones are printed: a profile that has just begun may have no answer yet.
+pub fn follow(
+    dir: &Path,
+    every: Duration,
+    mut answer: impl FnMut(&Path, bool) -> Result<()>,
+) -> Result<()> {
+    let started = Instant::now();
+    let mut has_answered = false;
+    loop {
+        let root = match remote::local(dir) {
+            // A file system can be away for a while.
+            Err(error) if has_answered => {
+                crate::say!("unfuse: no answer yet: {error:#}");
+                std::thread::sleep(every);
+                continue;
+            }
+            root => root?,
+        };
+        let running = is_running(dir, &root)? || started.elapsed() < BEGINNING;
+        match answer(&root, running) {
+            Err(error) if running => crate::say!("unfuse: no answer yet: {error:#}"),
+            answered => {
+                answered?;
+                has_answered = true;
+            }
+        }
+        if !running {
+            return Ok(());
+        }
+        std::thread::sleep(every);
+    }
+}
+
+/// Whether the profile still grows. A profile at a URI or an event log has JVMs that are not visible here. Its drivers
+/// record when they end.
+fn is_running(dir: &Path, root: &Path) -> Result<bool> {
+    let profile = ProfileDir::open(root)?;
+    if root == dir {
+        return Ok(!LiveMarker::at_work(&profile).is_empty());
+    }
+    let rows = profile.read::<ProcessRow>()?.rows;
+    let drivers = rows.iter().filter(|row| row.executor == "driver");
+    let of = |ended: bool| -> BTreeSet<(&str, u32, i64)> {
+        let rows = drivers.clone().filter(|row| row.ended == Some(ended));
+        rows.map(|row| (row.host.as_str(), row.pid, row.start_ns))
+            .collect()
+    };
+    Ok(!of(false).is_subset(&of(true)))
+}
+
+/// The time between two answers, of a command line.
+pub fn interval(text: &str) -> Result<Duration, String> {
+    let interval = units::parse_duration(text)?;
+    if interval < Duration::from_secs(1) {
+        return Err("a duration of at least 1s is expected".to_owned());
+    }
+    Ok(interval)
+}
