@@ -10,6 +10,7 @@ mod impact;
 mod mcp;
 mod notice;
 mod plurals;
+mod push;
 mod report;
 mod shell;
 mod size;

@@ -1,5 +1,8 @@
 //! `unfuse export`: the profile for other tools.
 
+mod push;
+mod request;
+
 use std::io::{self, IsTerminal, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -7,8 +10,9 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
 use unfuse_postprocess::plain::Form;
-use unfuse_postprocess::{Level, Order, Profile, Selection, Time, export, folded};
+use unfuse_postprocess::{Order, Profile, Selection, Time, export, folded};
 
+use self::push::Push;
 use super::{Depth, Input};
 use crate::output::{write_plain_to, write_to};
 
@@ -29,6 +33,8 @@ pub struct Export {
     /// The file to write [default: standard output]
     #[arg(short, long, alias = "out", value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    push: Push,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -53,22 +59,26 @@ impl Format {
     fn is_binary(self) -> bool {
         matches!(self, Self::Pprof | Self::Otlp)
     }
+
+    fn time(self) -> Time {
+        match self {
+            Self::Prometheus => Time::Wall,
+            _ => Time::Cpu,
+        }
+    }
 }
 
 impl Export {
-    /// Writes the file.
+    /// Writes the file, or sends it.
     pub fn execute(self) -> Result<ExitCode> {
+        if let Some(url) = &self.push.url {
+            return push::push(&self, url);
+        }
         if self.format.is_binary() && self.output.is_none() && io::stdout().is_terminal() {
             bail!("this format is binary: write it to a file with -o FILE");
         }
-        let (profile, selection) = match self.format {
-            Format::Prometheus => self.input.open_for(Time::Wall)?,
-            _ => self.input.open()?,
-        };
-        let written = |out: &mut dyn Write| {
-            let level = self.level.into();
-            Ok(write(self.format, &profile, selection, level, out)?)
-        };
+        let (profile, selection) = self.input.open_for(self.format.time())?;
+        let written = |out: &mut dyn Write| Ok(self.write(&profile, selection, out)?);
         let out = self.output.as_deref();
         match self.format {
             Format::Pprof | Format::Otlp => write_to(out, written)?,
@@ -79,25 +89,25 @@ impl Export {
         }
         Ok(ExitCode::SUCCESS)
     }
-}
 
-fn write(
-    format: Format,
-    profile: &Profile,
-    selection: Selection,
-    level: Level,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    match format {
-        Format::Folded => folded(profile, selection, level, Order::Code)
-            .stacks
-            .iter()
-            .try_for_each(|(stack, weight)| writeln!(out, "{stack} {}", weight.value)),
-        Format::Speedscope => export::speedscope(profile, selection, level, out),
-        Format::Pprof => export::pprof(profile, selection, level, out),
-        Format::Otlp => export::otlp(profile, selection, level, out),
-        Format::Firefox => export::firefox(profile, selection, level, out),
-        Format::Json => export::json(profile, selection, level, out),
-        Format::Prometheus => export::prometheus(profile, selection, out),
+    fn write(
+        &self,
+        profile: &Profile,
+        selection: Selection,
+        out: &mut dyn Write,
+    ) -> io::Result<()> {
+        let level = self.level.into();
+        match self.format {
+            Format::Folded => folded(profile, selection, level, Order::Code)
+                .stacks
+                .iter()
+                .try_for_each(|(stack, weight)| writeln!(out, "{stack} {}", weight.value)),
+            Format::Speedscope => export::speedscope(profile, selection, level, out),
+            Format::Pprof => export::pprof(profile, selection, level, out),
+            Format::Otlp => export::otlp(profile, selection, level, out),
+            Format::Firefox => export::firefox(profile, selection, level, out),
+            Format::Json => export::json(profile, selection, level, out),
+            Format::Prometheus => export::prometheus(profile, selection, out),
+        }
     }
 }
