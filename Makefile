@@ -18,7 +18,7 @@ UNFUSE := target/release/unfuse
 # What a user gets; benchmarks and fuzz targets are not part of it.
 PROGRAM := --package unfuse-cli --package unfuse-agent
 
-.PHONY: help build plugin demo dist test check spark test-java test-rust test-page test-loom test-miri test-alone test-shared lint grammar bench clean
+.PHONY: help build plugin demo dist test check spark test-java test-rust test-page test-loom test-miri test-gate test-alone test-shared lint grammar bench clean
 
 help:
 	@echo "make demo    profile a TPC-H query on local Spark and show the result"
@@ -53,7 +53,7 @@ dist: tools $(JAR) $(PAGE)
 # Runs every part even if one fails, and prints how long each took and which tests failed. Parts that measure nothing run
 # side by side: each of them waits for downloads, or uses one CPU for a part of its time.
 test:
-	@tests/parts.sh build lint+spark test-rust+test-java+test-loom+test-page test-shared test-alone
+	@tests/parts.sh build lint+spark test-rust+test-java+test-loom+test-page+test-gate test-shared test-alone
 
 check:
 	@tests/parts.sh lint test-rust
@@ -92,6 +92,11 @@ chromium:
 	@command -v chromium >/dev/null || { [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && apt-get update -qq \
 	  && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium >/dev/null; } \
 	  || { echo "Chromium is missing: install it (Debian: apt-get install chromium)"; exit 1; }
+
+# Instructions of fixed work against bench/gate.toml, under valgrind.
+test-gate: build unfuse-bench
+	@command -v valgrind >/dev/null || { echo "valgrind is missing: install it (Debian: apt-get install valgrind)"; exit 1; }
+	target/release/unfuse-bench gate
 
 # Every interleaving of small programs over the code map, which is built on loom's atomics for it.
 test-loom:

@@ -13,6 +13,7 @@ mod disk;
 mod documents;
 mod event_log;
 mod foreign;
+mod gate;
 mod html_report;
 mod impact;
 mod instructions;
@@ -59,6 +60,7 @@ enum What {
     Overhead(overhead::Overhead),
     Accuracy(accuracy::Accuracy),
     Coverage(coverage::Coverage),
+    Gate(gate::Gate),
     Contention(contention::Contention),
     Impact(impact::Impact),
     Instructions(instructions::Instructions),
@@ -82,6 +84,7 @@ fn main() -> Result<()> {
         What::Codemap(codemap) => codemap.measure(&cli.results),
         What::Contention(contention) => contention.measure(&cli.results),
         What::Coverage(coverage) => coverage.measure(&cli.results),
+        What::Gate(gate) => gate.run(),
         What::Accuracy(accuracy) => accuracy.measure(&cli.results),
         What::Impact(impact) => impact.measure(&cli.results),
         What::Instructions(instructions) => instructions.measure(&cli.results),
