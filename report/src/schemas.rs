@@ -26,6 +26,7 @@ macro_rules! schemas {
 schemas! {
     "advise": "unfuse advise --json", crate::advise::Answer;
     "blame": "unfuse blame --json", crate::blame::Answer;
+    "blame-alert": "unfuse blame --follow --alert --json", crate::blame::Alert;
     "check": "unfuse check --json", crate::check::Answer;
     "history": "unfuse history --json", crate::history::Answer;
     "impact": "unfuse impact --json", crate::impact::Answer;

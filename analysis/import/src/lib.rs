@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 use unfuse_eventlog::{Event, EventLog, Outcome, PlanNode};
 use unfuse_format::{
-    ApplicationRow, EVENT_LOG, ExecutionRow, ExecutorRow, FormatError, JobRow, PlanRow, ProcessRow,
-    ProfileDir, SegmentWriter, Setting, StageRow, Table, TaskRow,
+    ApplicationRow, EVENT_LOG, ExecutionRow, ExecutorRow, FormatError, IntervalRow, JobRow,
+    PlanRow, ProcessRow, ProfileDir, SegmentWriter, Setting, StageRow, Table, TaskRow,
 };
 
 use self::stages::Stages;
@@ -28,7 +28,7 @@ const ROWS: usize = 50_000;
 /// Bytes of the log whose rows are in memory.
 const BYTES: u64 = 64 << 20;
 /// Task attempts that are kept. Their table is read as a whole.
-const MOST_TASKS: u64 = 2_000_000;
+const MOST_TASKS: u64 = 500_000;
 /// Name of the segments.
 const WRITER: &str = "event-log";
 
@@ -82,6 +82,7 @@ struct Tables {
     plans: SegmentWriter<PlanRow>,
     stages: SegmentWriter<StageRow>,
     tasks: SegmentWriter<TaskRow>,
+    intervals: SegmentWriter<IntervalRow>,
 }
 
 impl Tables {
@@ -93,7 +94,8 @@ impl Tables {
         self.executions.flush()?;
         self.plans.flush()?;
         self.stages.flush()?;
-        self.tasks.flush()
+        self.tasks.flush()?;
+        self.intervals.flush()
     }
 }
 
@@ -130,6 +132,7 @@ impl Import {
                 plans: SegmentWriter::new(dir, WRITER),
                 stages: SegmentWriter::new(dir, WRITER),
                 tasks: SegmentWriter::new(dir, WRITER),
+                intervals: SegmentWriter::new(dir, WRITER),
             },
         }
     }
@@ -201,6 +204,9 @@ impl Import {
                 if self.tasks > MOST_TASKS {
                     return Ok(());
                 }
+                for row in rows::intervals(&app, &end) {
+                    add(&mut self.tables.intervals, row)?;
+                }
                 add(&mut self.tables.tasks, rows::task(app, &end))
             }
             Event::SqlStart(start) => {
@@ -254,8 +260,11 @@ impl Import {
         self.process.name.clone_from(&self.application.name);
         self.process.start_ns = ns(self.application.started_ms.unwrap_or(self.last_ms));
         self.process.end_ns = ns(self.last_ms);
-        let hosts = self.executors.iter().filter(|row| row.executor == "driver");
-        self.process.host = hosts.last().map(|row| row.host.clone()).unwrap_or_default();
+        let mut hosts = self.executors.iter().filter(|row| row.executor == "driver");
+        self.process.host = hosts
+            .next_back()
+            .map(|row| row.host.clone())
+            .unwrap_or_default();
         for executor in self.executors {
             let app = app.clone();
             add(&mut self.tables.executors, ExecutorRow { app, ..executor })?;

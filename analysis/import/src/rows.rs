@@ -1,7 +1,7 @@
 //! Rows of events, one for each.
 
 use unfuse_eventlog::{ExecutorAdded, ExecutorRemoved, JobEnd, JobStart, Outcome, TaskEnd};
-use unfuse_format::{ExecutorRow, JobRow, TaskRow};
+use unfuse_format::{ExecutorRow, IntervalRow, JobRow, TaskRow};
 
 pub(crate) fn added(added: &ExecutorAdded) -> ExecutorRow {
     ExecutorRow {
@@ -79,6 +79,49 @@ pub(crate) fn task(app: String, end: &TaskEnd) -> TaskRow {
         disk_spilled_bytes: signed(metrics.disk_spilled_bytes),
         peak_memory_bytes: signed(metrics.peak_memory_bytes),
     }
+}
+
+/// What a task used of each resource and how long it waited for it, by its metrics, while it ran. Whether its input was on the
+/// same host is not known, so input is in none of them.
+pub(crate) fn intervals(app: &str, end: &TaskEnd) -> Vec<IntervalRow> {
+    let Some(metrics) = end.metrics else {
+        return Vec::new();
+    };
+    let ns = |ms: i64| ms.saturating_mul(1_000_000);
+    let (start_ns, end_ns) = (ns(end.task.launched_ms), ns(end.finished_ms));
+    let longest = end_ns.saturating_sub(start_ns).max(0).unsigned_abs();
+    let cpu_ns = metrics.cpu_ns.saturating_add(metrics.deserialize_cpu_ns);
+    let written = metrics
+        .shuffle_write_bytes
+        .saturating_add(metrics.output_bytes)
+        .saturating_add(metrics.disk_spilled_bytes);
+    let uses = [
+        ("cpu", cpu_ns as f64 / 1e9, 0),
+        ("io-read", metrics.local_bytes as f64, 0),
+        ("io-write", written as f64, metrics.shuffle_write_ns),
+        (
+            "network",
+            metrics.remote_bytes as f64,
+            metrics.fetch_wait_ms.saturating_mul(1_000_000),
+        ),
+    ];
+    let used = uses
+        .into_iter()
+        .filter(|(_, units, ns)| *units > 0.0 || *ns > 0);
+    let row = |(kind, units, blocked_ns): (&str, f64, u64)| IntervalRow {
+        app: app.to_owned(),
+        host: end.task.host.to_string(),
+        executor: end.task.executor.to_string(),
+        stage: end.task.stage,
+        attempt: end.task.stage_attempt,
+        task: end.task.task,
+        kind: kind.to_owned(),
+        start_ns,
+        end_ns,
+        units,
+        blocked_ns: i64::try_from(blocked_ns.min(longest)).unwrap_or(i64::MAX),
+    };
+    used.map(row).collect()
 }
 
 /// Spark's word for how a task ended.

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use unfuse_eventlog::EventLog;
 use unfuse_format::{
-    ApplicationRow, EVENT_LOG, ExecutionRow, ExecutorRow, JobRow, PlanRow, ProcessRow, ProfileDir,
-    StageRow, Table, TaskRow, merge_executions, merge_stages,
+    ApplicationRow, EVENT_LOG, ExecutionRow, ExecutorRow, IntervalRow, JobRow, PlanRow, ProcessRow,
+    ProfileDir, StageRow, Table, TaskRow, merge_executions, merge_stages,
 };
 use unfuse_import::import;
 
@@ -60,6 +60,14 @@ fn every_event_of_the_application_is_in_its_table() {
             );
         }
         assert!(tasks.iter().any(|task| task.cpu_ns > 0), "{name}");
+        let cpu_s = |of: &TaskRow| (of.cpu_ns + of.deserialize_cpu_ns) as f64 / 1e9;
+        let intervals = rows::<IntervalRow>(&dir);
+        let used_s: f64 = intervals
+            .iter()
+            .filter(|row| row.kind == "cpu")
+            .map(|row| row.units)
+            .sum();
+        assert!((used_s - tasks.iter().map(cpu_s).sum::<f64>()).abs() < 1e-6);
         let jobs = rows::<JobRow>(&dir);
         assert_eq!(
             jobs.iter().filter(|job| job.ended_ms.is_some()).count() * 2,

@@ -2,6 +2,7 @@
 //! the report's page ([`contention`]).
 
 mod advice;
+mod alert;
 mod answer;
 mod graph_index;
 mod names;
@@ -16,6 +17,7 @@ mod window;
 
 use unfuse_contention::{Filter, Options, QueryId};
 
+pub use alert::Alert;
 pub use answer::Answer;
 pub use graph_index::GraphIndex;
 pub use notes::notes;

@@ -55,7 +55,7 @@ impl<'a> Compared<'a> {
             without_cpu_wait: without_cpu_wait([before, now]),
             ..measured
         }));
-        let cpu = |run: &Run| Some((sampled(run, run.cpu_ns, run.samples)?, rows(run)));
+        let cpu = |run: &Run| Some((cpu_time(run)?, rows(run)));
         measures.extend(Measured::new(Measure::Cpu, None, [before, now], cpu, cpu));
         let changed: BTreeMap<&str, &str> = other
             .changed
@@ -254,6 +254,15 @@ fn without_cpu_wait(sides: [&QueryRuns; 2]) -> Option<Samples> {
     };
     let [before, now] = sides.map(values);
     Some(Samples::new(&before?, &now?, false))
+}
+
+/// CPU time of a run in s: by samples, or without any by Spark's metrics.
+fn cpu_time(run: &Run) -> Option<Value> {
+    let by_metrics = run.samples == 0 && run.cpu_ns > 0;
+    match by_metrics {
+        true => Some(Value::exact(run.cpu_ns as f64 / 1e9)),
+        false => sampled(run, run.cpu_ns, run.samples),
+    }
 }
 
 /// CPU time of a run or of a part of it, in s; none if the run has no samples.

@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
+use unfuse_format::StageAttempt;
 use unfuse_postprocess::{Fingerprint, Operator, OperatorKind, WaitReason, Weight, normalised};
 
 use crate::compare::{Row, rows};
 use crate::words::name;
-use crate::{QuerySummary, Report};
+use crate::{QuerySummary, Report, query};
 
 /// Runs of one query.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -39,6 +40,7 @@ pub(super) struct Run {
     /// Why it failed.
     pub(super) error: Option<String>,
     pub(super) wall_ms: i64,
+    /// By samples; in a profile without any by Spark's metrics.
     pub(super) cpu_ns: u64,
     pub(super) samples: u64,
     /// Part of its tasks' time in which they waited for a CPU, 0 to 1; none if waits were not recorded.
@@ -145,12 +147,31 @@ fn run(report: &Report<'_>, at: usize) -> Run {
         started_ms: query.started_ms,
         error: query.error.clone(),
         wall_ms: query.duration_ms.unwrap_or_default(),
-        cpu_ns: query.cost.cpu_ns,
+        cpu_ns: match report.profile.groups.is_empty() {
+            true => cpu_of_tasks(report, at),
+            false => query.cost.cpu_ns,
+        },
         samples: query.cost.samples,
         cpu_wait: cpu_wait(report, at),
         rows: (scanned > 0).then_some(scanned),
         operators: operators.map(operator).collect(),
     }
+}
+
+/// CPU time of a query's tasks by Spark's metrics, ns.
+fn cpu_of_tasks(report: &Report<'_>, at: usize) -> u64 {
+    let part = &report.parts[at];
+    let attempts = query::attempts(report.profile, part);
+    let keys = attempts
+        .iter()
+        .map(|attempt| StageAttempt::new(&part.app, attempt.0, attempt.1));
+    let tasks = keys.filter_map(|key| report.tasks.get(&key)).flatten();
+    let ns = tasks.map(|task| {
+        task.cpu_ns
+            .max(0)
+            .saturating_add(task.deserialize_cpu_ns.max(0))
+    });
+    ns.fold(0, |sum, ns| sum.saturating_add(ns.unsigned_abs()))
 }
 
 /// See [`Run::cpu_wait`]. Its tasks use CPU or wait at any time.

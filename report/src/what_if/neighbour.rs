@@ -330,3 +330,30 @@ fn beside_s((from, to): SpanMs, task: &TaskRow) -> f64 {
         .saturating_sub(task.launched_ms.max(from));
     both.max(0) as f64 / 1e3
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_for_other_threads_are_longer_by_as_much_as_their_work() {
+        let all = Lengthened {
+            run_queue: 9.0,
+            threads: 4.0,
+            ran: 1.0,
+        };
+        let by = |run_queue, threads| {
+            let own = Lengthened {
+                run_queue,
+                threads,
+                ran: 0.0,
+            };
+            all.lengthened_by(own)
+        };
+        assert!((by(5.0, 0.0) - 2.0).abs() < 1e-9);
+        // What it caused itself counts by itself.
+        assert!((by(5.0, 1.0) - 1.5).abs() < 1e-9);
+        assert!(by(0.0, 0.0) == 0.0 && by(5.0, 4.0) == 0.0);
+        assert!(Lengthened::default().lengthened_by(all) == 0.0);
+    }
+}

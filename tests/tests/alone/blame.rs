@@ -151,6 +151,7 @@ fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
             .sum();
         assert!((sum - 1.0).abs() < 1e-6, "{by}: {sum}");
     }
+    alerts_name_the_victim_once(&profile, &victim);
     let page = dir.path().join("report.html");
     run(unfuse().arg("report").arg(&profile).arg("-o").arg(&page));
     let page = std::fs::read_to_string(&page).expect("a page");
@@ -171,6 +172,37 @@ fn a_query_that_takes_the_cpu_is_found_and_an_idle_one_is_not() {
         (0.9..1.1).contains(&(used / counted)),
         "{used} s of {counted} s"
     );
+}
+
+fn alerts_name_the_victim_once(profile: &Path, victim: &str) {
+    let mut command = unfuse();
+    command.arg("blame").arg(profile);
+    command.args(["--follow", "--every", "1", "--json", "--alert"]);
+    let lines = run(command.arg("10%")).stdout;
+    let lines = String::from_utf8(lines).expect("text");
+    let alerts: Vec<Value> = lines
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let of_victim: Vec<&Value> = alerts
+        .iter()
+        .filter(|alert| alert["victim"] == victim)
+        .collect();
+    let [alert] = of_victim[..] else {
+        panic!("{lines}");
+    };
+    let culprit = alert["main_culprit"].as_str().expect("a name");
+    assert!(culprit.ends_with("culprit"), "{lines}");
+    assert!(
+        alert["by_others"].as_f64().expect("a part") >= 0.1,
+        "{lines}"
+    );
+    let is_idle = |alert: &&Value| {
+        alert["label"]
+            .as_str()
+            .is_some_and(|label| label.ends_with("idle"))
+    };
+    assert!(!alerts.iter().any(|alert| is_idle(&alert)), "{lines}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod check;
 mod cluster;
 mod continuous;
 mod directories;
+mod event_logs;
 mod formats;
 mod frames;
 mod java;

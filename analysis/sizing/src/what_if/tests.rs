@@ -216,6 +216,22 @@ fn a_neighbour_takes_its_waits_and_its_slots_with_it() {
 }
 
 #[test]
+fn a_neighbour_takes_its_share_of_the_drivers_time_with_it() {
+    let mut run = join();
+    run.parts = vec![Part {
+        driver: 0.8,
+        ..Part::new(PartKind::Other)
+    }];
+    for stage in &mut run.stages {
+        stage.tasks.iter_mut().for_each(|task| task.parts.clear());
+    }
+    let model = Model::new(&run);
+    assert_near(model.seconds(&model.scenario(&[])), 7.75);
+    // 1.75 s without a task: 1, 0.5 and 0.25.
+    assert_near(model.seconds(&model.without(0)), 6.0 + 0.2 * 1.75);
+}
+
+#[test]
 fn an_operator_is_known_as_well_as_its_samples() {
     let mut run = recorded(
         10.0,

@@ -1,5 +1,6 @@
 //! `unfuse blame`: which queries and processes slow a query down.
 
+mod alert;
 mod choices;
 mod follow;
 mod input;
@@ -16,7 +17,9 @@ use unfuse_contention::{Graph, Input};
 use unfuse_postprocess::plain::Form;
 use unfuse_report::Report;
 use unfuse_report::blame::{self, Answer, GraphIndex, Window};
+use unfuse_report::check::Limit;
 
+use self::alert::Told;
 use self::choices::{BlockedSource, GraphFormat, Rank, SplitMode, Stages, What};
 use self::input::{Part, Source, folded, read};
 use crate::follow::interval;
@@ -87,6 +90,9 @@ pub struct Blame {
     /// Time between two answers with --follow
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = interval)]
     every: Duration,
+    /// With --follow: print only a line when others cost a query at least this part of its tasks' time, such as 30%
+    #[arg(long, value_name = "PART", requires = "follow", conflicts_with_all = ["victim", "folded"])]
+    alert: Option<Limit>,
 }
 
 impl Blame {
@@ -95,7 +101,7 @@ impl Blame {
         if self.follow {
             return follow::follow(&self);
         }
-        self.answer(&remote::local(&self.dir)?)?;
+        self.answer(&remote::local(&self.dir)?, &mut Told::default())?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -104,8 +110,8 @@ impl Blame {
         matches!(self.blocked, BlockedSource::Measured) && input.waits_known && !self.follow
     }
 
-    /// Answers from the present contents of a local directory.
-    fn answer(&self, root: &Path) -> Result<()> {
+    /// Answers from the present contents of a local directory. `told` has the alerts that were printed before.
+    fn answer(&self, root: &Path, told: &mut Told) -> Result<()> {
         let (window, span) = self.window(root)?;
         // A relative window begins with the first of all tasks, and
         // any task can have a given host. Both need the whole profile.
@@ -155,7 +161,9 @@ impl Blame {
                         let asked = (victim, options.split);
                         answer.add_victim_seconds(&report, &workload, &input, asked)?;
                     }
-                    if self.json {
+                    if let Some(least) = self.alert {
+                        told.lines(answer.alerts(least.part()), self.json)?
+                    } else if self.json {
                         serde_json::to_string_pretty(&answer)? + "\n"
                     } else {
                         blame::render(&answer, self.by.into())

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use unfuse_format::IntervalRow;
+use unfuse_format::{EVENT_LOG, IntervalRow};
 use unfuse_postprocess::{TaskInterval, WaitReason};
 
 use super::Reader;
@@ -33,6 +33,8 @@ impl Reader<'_> {
         recorded: &RecordedRows,
         blocked: BlockedTime,
     ) -> BlockedTimeSource {
+        let mut processes = self.index.profile.processes.iter();
+        let is_log = processes.any(|process| process.source == EVENT_LOG);
         if recorded.intervals.is_empty() {
             self.builder.notes.push(
                 "no task reported its use of resources (heartbeat=off, or an earlier version): CPU time is that of samples, and bytes and \
@@ -40,7 +42,7 @@ impl Reader<'_> {
                     .to_owned(),
             );
         }
-        if self.index.hosts.is_empty() {
+        if self.index.hosts.is_empty() && !is_log {
             self.builder.notes.push(
                 "the hosts' counters were not recorded (heartbeat=off, or an earlier version): what processes outside Spark \
                  used counts as unknown"
@@ -79,10 +81,13 @@ impl Reader<'_> {
         }
         if blocked == BlockedTime::Measured && recorded.sampled.iter().all(|s| s.waiting.is_none())
         {
-            self.builder.notes.push(
+            let note = if is_log {
+                "an event log has no waits: blocked times are those of Spark's metrics. Blocked for the CPU is the wall time less those \
+                 and less the running time, so it has waits for disks, locks and Python too. Processes outside Spark are unknown"
+            } else {
                 "no waits were recorded (they need perf_event, see `unfuse doctor`): blocked times are those of Spark's metrics. Blocked for the CPU is the wall time less those and less the running time"
-                    .to_owned(),
-            );
+            };
+            self.builder.notes.push(note.to_owned());
             return BlockedTimeSource::Substitute;
         }
         match blocked {
