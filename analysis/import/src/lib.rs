@@ -1,7 +1,7 @@
 //! A profile from an event log of Spark: its application, queries, plans, jobs, stages and tasks, and no samples.
 //!
 //! A profile's driver reports what Spark's listener bus says, and so does an event log. [`import`] writes the same tables, so
-//! that questions which need no samples can be asked of applications that nobody profiled.
+//! that questions which need no samples can be asked of applications that were not profiled.
 
 mod plan;
 mod rows;

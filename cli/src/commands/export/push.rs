@@ -22,7 +22,8 @@ const NS_PER_S: i64 = 1_000_000_000;
 /// Where to send the profile.
 #[derive(Debug, Args)]
 pub(super) struct Push {
-    /// Send it instead of writing it: otlp to a collector, pprof or folded to Pyroscope's /ingest, prometheus to a Pushgateway
+    /// Send it to a server instead of writing it: a collector takes `otlp`, Pyroscope's /ingest `pprof` and `folded`, a Pushgateway
+    /// `prometheus`
     #[arg(
         id = "push",
         long = "push",
@@ -47,7 +48,9 @@ pub(super) fn push(export: &Export, url: &str) -> Result<ExitCode> {
         Format::Pprof => Body::Form("profile"),
         Format::Folded | Format::Prometheus => Body::Bytes("text/plain"),
         Format::Speedscope | Format::Firefox | Format::Json => {
-            bail!("no server takes this format; --push sends otlp, pprof, folded and prometheus")
+            bail!(
+                "no server takes this format; --push sends `otlp`, `pprof`, `folded` and `prometheus`"
+            )
         }
     };
     if url.is_pyroscope() && !matches!(export.format, Format::Pprof | Format::Folded) {
