@@ -83,8 +83,8 @@ fn a_slower_filter_fails_the_check_and_the_same_job_does_not() {
     let busy = BusyProcesses::new(2);
     record(&same, 1);
     drop(busy);
-    // Eight hashes for one, because CPU times on a host with other work differ by a third from run to run.
-    record(&slower, 8);
+    // Four hashes for one, because CPU times on a host with other work differ by a third from run to run.
+    record(&slower, 4);
     // CPU time grows a little beside other processes, and the wall time by as much as the job waits for a CPU.
     let (output, answer) = check(&same, &base, "60%", &junit);
     let slower_in = regressions(&answer);

@@ -16,6 +16,7 @@ mod plans;
 mod planted_links;
 mod plugin;
 mod pod;
+mod push;
 mod recipes;
 mod records;
 mod scarcity;

@@ -17,6 +17,9 @@ use crate::follow::{follow, interval};
 
 /// JVMs write every five seconds; one that was killed never says that it has ended.
 const SILENT_NS: i64 = 60 * NS_PER_S;
+/// Samples are written at most this long after they were taken: samplers keep some seconds of them, and a row begins with its first
+/// sample.
+const LATEST_NS: i64 = 15 * NS_PER_S;
 const NS_PER_S: i64 = 1_000_000_000;
 
 /// Where to send the profile.
@@ -144,5 +147,6 @@ fn written_to(root: &Path) -> Result<i64> {
     let newest = newest.unwrap_or(i64::MIN);
     let is_running = |(end_ns, ended): &&(i64, bool)| !ended && newest - end_ns < SILENT_NS;
     let running = last.values().filter(is_running);
-    Ok(running.map(|(end_ns, _)| *end_ns).min().unwrap_or(newest))
+    let oldest = running.map(|(end_ns, _)| *end_ns).min();
+    Ok(oldest.unwrap_or(newest).saturating_sub(LATEST_NS))
 }
