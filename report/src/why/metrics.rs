@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use unfuse_format::TaskRow;
-use unfuse_postprocess::{Plan, WaitReason};
+use unfuse_postprocess::{Plan, Profile, WaitReason};
 
 use super::parts::{Cause, Sampled};
 use crate::stages;
@@ -18,6 +18,33 @@ const WRAPPERS: [&str; 4] = [
     "AdaptiveSparkPlan",
     "ColumnarToRow",
 ];
+
+/// What the time of tasks is divided by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Evidence {
+    /// Samples and recorded waits.
+    Samples,
+    /// Spark's metrics.
+    Metrics,
+}
+
+impl Evidence {
+    /// The best that a profile has.
+    pub(crate) fn from_profile(profile: &Profile) -> Self {
+        match profile.groups.is_empty() && profile.waits.is_empty() {
+            true => Self::Metrics,
+            false => Self::Samples,
+        }
+    }
+
+    /// What both have, so that their parts can be compared.
+    pub(crate) fn common(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Samples, Self::Samples) => Self::Samples,
+            _ => Self::Metrics,
+        }
+    }
+}
 
 /// CPU time and waits of a stage's tasks that did not fail. A metric counts as far as the run time of its task has room for
 /// it: shuffle writes also use the CPU, and the collector can run beside a task.

@@ -7,7 +7,7 @@ use unfuse_postprocess::{
     Group, Operator, OperatorKind, Owner, PlanNode, Profile, WaitReason, Weight, normalised,
 };
 
-use super::metrics;
+use super::metrics::{self, Evidence};
 use super::timeline::{Gaps, Part as StagePart, Span, divide};
 use crate::numbered::{Key, Numbered};
 use crate::query::{self, Costs};
@@ -117,9 +117,10 @@ impl Run {
         report: &Report<'_>,
         at: usize,
         executors: &Executors,
+        evidence: Evidence,
     ) -> Option<Self> {
         let costs = Costs::new(report.profile, &report.parts[at]);
-        Self::new(report, at, executors, &costs)
+        Self::new(report, at, executors, &costs, evidence)
     }
 
     /// The same from the costs of the run.
@@ -128,6 +129,7 @@ impl Run {
         at: usize,
         executors: &Executors,
         costs: &Costs<'_>,
+        evidence: Evidence,
     ) -> Option<Self> {
         let (profile, part) = (report.profile, &report.parts[at]);
         let summary = &report.summary.queries[at];
@@ -147,8 +149,7 @@ impl Run {
             .unwrap_or_else(|| most_at_once(&spans));
         let (stages, gaps) = divide(from, to, &spans, slots);
         let (operators, keys) = operators(profile, part);
-        let is_sampled = !profile.groups.is_empty() || !profile.waits.is_empty();
-        let sampled = if is_sampled {
+        let sampled = if evidence == Evidence::Samples {
             sampled(profile, part, costs, &keys)
         } else {
             let updated = metrics::Updated::new(part.plan(profile));

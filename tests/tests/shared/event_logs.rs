@@ -82,8 +82,24 @@ fn check(version: &str) {
         what.starts_with("CPU time of Scan parquet") && what.contains("Filter")
     };
     assert!(parts.iter().any(|part| is_scan(&part)), "{parts:#?}");
-    // The plan has the same nodes in the same generated loops, with as many rows.
+    // Compared with each other, both are divided by what a log knows, so nothing differs.
     let query = by_log["now"]["queries"][0].to_string();
+    let against = log.to_str().expect("UTF-8");
+    let options = [
+        "--query",
+        &query,
+        "--against",
+        against,
+        "--against-query",
+        &query,
+    ];
+    let compared = answer("why", &profile, &options);
+    assert_eq!(compared["difference_s"], 0.0, "{compared:#}");
+    for part in compared["parts"].as_array().expect("parts") {
+        let seconds = part["seconds"].as_f64().expect("a number");
+        assert!(seconds.abs() < 1e-3 * wall_s, "{part:#}");
+    }
+    // The plan has the same nodes in the same generated loops, with as many rows.
     let [of_profile, of_log] = [&profile, &log].map(|source| nodes(source, &query));
     assert!(
         of_log

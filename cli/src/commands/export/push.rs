@@ -141,12 +141,16 @@ fn written_to(root: &Path) -> Result<i64> {
     let mut last: BTreeMap<(String, u32, i64), (i64, bool)> = BTreeMap::new();
     for row in ProfileDir::open(root)?.read::<ProcessRow>()?.rows {
         let known = last.entry((row.host, row.pid, row.start_ns)).or_default();
-        *known = (known.0.max(row.end_ns), known.1 || row.ended == Some(true));
+        *known = (known.0.max(row.end_ns), known.1 || row.ended != Some(false));
     }
     let newest = last.values().map(|(end_ns, _)| *end_ns).max();
     let newest = newest.unwrap_or(i64::MIN);
-    let is_running = |(end_ns, ended): &&(i64, bool)| !ended && newest - end_ns < SILENT_NS;
+    let is_running =
+        |(end_ns, ended): &&(i64, bool)| !ended && newest.saturating_sub(*end_ns) < SILENT_NS;
     let running = last.values().filter(is_running);
-    let oldest = running.map(|(end_ns, _)| *end_ns).min();
-    Ok(oldest.unwrap_or(newest).saturating_sub(LATEST_NS))
+    let oldest = running
+        .map(|(end_ns, _)| end_ns.saturating_sub(LATEST_NS))
+        .min();
+    // Those that have ended have written everything.
+    Ok(oldest.unwrap_or(newest.saturating_add(1)))
 }
