@@ -21,6 +21,9 @@ pub(super) enum Measure {
     /// Half the width of the 95% interval of a share of one half, by the number of samples: 0 to 1.
     #[serde(rename = "uncertainty")]
     Uncertainty,
+    /// 1 without any sample.
+    #[serde(rename = "without samples")]
+    WithoutSamples,
     /// Part of the samples that the kernel dropped, 0 to 1.
     #[serde(rename = "lost samples")]
     LostSamples,
@@ -101,6 +104,10 @@ impl Measures<'_> {
     pub(super) fn evaluate(&self, measure: Measure) -> Option<Measurement> {
         match measure {
             Measure::Uncertainty => self.uncertainty(),
+            Measure::WithoutSamples => (self.summary.total.samples == 0).then(|| Measurement {
+                value: 1.0,
+                ..Measurement::default()
+            }),
             Measure::LostSamples => self.lost_samples(),
             Measure::UnreadableFiles => {
                 let files = self.profile.problems.len();
@@ -139,15 +146,15 @@ impl Measures<'_> {
 
     fn uncertainty(&self) -> Option<Measurement> {
         let samples = self.summary.total.samples;
+        if samples == 0 {
+            return None;
+        }
         let (low, high) = wilson(0.5, samples as f64);
         let half = (high - low) / 2.0;
         Some(Measurement {
             value: half,
             shown: format!("{:.0}", 100.0 * half),
-            subject: match samples {
-                0 => "no CPU samples".to_owned(),
-                _ => format!("only {}", words::count(samples as usize, "CPU sample")),
-            },
+            subject: format!("only {}", words::count(samples as usize, "CPU sample")),
             ..Measurement::default()
         })
     }

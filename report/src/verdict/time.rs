@@ -82,6 +82,8 @@ pub(super) struct Slots {
     pub(super) task_ns: u64,
     /// Part of `task_ns` before the attempts ran and after, ns.
     pub(super) delay_ns: u64,
+    /// CPU time of tasks, ns.
+    pub(super) cpu_ns: u64,
     /// Part of `task_ns` in pauses of the JVM for garbage collection, ns.
     pub(super) gc_ns: u64,
     /// Part of `task_ns` in attempts that failed, ns.
@@ -126,6 +128,9 @@ impl Slots {
         add(&mut self.task_ns, ns(duration));
         add(&mut self.delay_ns, ns(stages::delay_ms(task)));
         add(&mut self.gc_ns, ns(task.gc_ms));
+        for ns in [task.cpu_ns, task.deserialize_cpu_ns] {
+            add(&mut self.cpu_ns, ns.max(0).unsigned_abs());
+        }
         if stages::has_failed(task) {
             add(&mut self.failed_ns, ns(duration));
         }
@@ -234,12 +239,20 @@ pub(super) fn parts(
         ns
     };
     let delay = take(slots.delay_ns);
+    // Without samples, Spark's metrics have the CPU time of tasks.
+    let is_sampled = sampled.operators > 0 || !sampled.tasks.is_empty();
+    let cpu = take(if is_sampled { 0 } else { slots.cpu_ns });
     let gc = take(if waits_recorded { 0 } else { slots.gc_ns });
     let unknown = take(u64::MAX);
     part(
         PartKind::Operators,
         "operators".to_owned(),
         sampled.operators,
+    );
+    part(
+        PartKind::Tasks,
+        "operators and all else, by Spark's metrics".to_owned(),
+        cpu,
     );
     for (heading, ns) in &sampled.tasks {
         part(PartKind::Tasks, short(heading), *ns);

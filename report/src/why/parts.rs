@@ -42,6 +42,8 @@ pub(super) enum Cause {
     FailedTasks,
     /// Tasks ran, and what they did is not in the profile.
     Unknown,
+    /// Tasks waited, and Spark's metrics do not say for what.
+    UnknownWait,
 }
 
 impl Cause {
@@ -55,6 +57,7 @@ impl Cause {
                 | Self::Wait(_)
                 | Self::FailedTasks
                 | Self::Unknown
+                | Self::UnknownWait
         )
     }
 }
@@ -171,7 +174,7 @@ impl Run {
         for (attempt, stage) in attempts.iter().zip(stages) {
             let nothing = BTreeMap::new();
             let sampled = sampled.get(attempt).unwrap_or(&nothing);
-            run.add_stage(stage, tasks(attempt), sampled);
+            run.add_stage(stage, tasks(attempt), sampled, evidence);
         }
         Some(run)
     }
@@ -198,6 +201,7 @@ impl Run {
         stage: StagePart,
         tasks: &[TaskRow],
         sampled: &BTreeMap<Cause, Sampled>,
+        evidence: Evidence,
     ) {
         let times = TaskTimes::new(tasks);
         self.read_bytes += times.read_bytes;
@@ -235,10 +239,11 @@ impl Run {
             let variance = if *samples > 0.0 { s * s / samples } else { 0.0 };
             self.add(cause.clone(), Amount { s, variance });
         }
-        self.add(
-            Cause::Unknown,
-            Amount::exact((ran - sampled_ms * scale) * seconds),
-        );
+        let rest = match evidence {
+            Evidence::Samples => Cause::Unknown,
+            Evidence::Metrics => Cause::UnknownWait,
+        };
+        self.add(rest, Amount::exact((ran - sampled_ms * scale) * seconds));
     }
 }
 

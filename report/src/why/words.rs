@@ -83,6 +83,10 @@ pub(super) fn describe<'a>(
             "scheduling: launching tasks and reporting their ends".to_owned(),
         ),
         Cause::FailedTasks => (CauseKind::FailedTasks, "tasks that failed".to_owned()),
+        Cause::UnknownWait => (
+            CauseKind::Unknown,
+            "tasks that waited, without a metric that says for what".to_owned(),
+        ),
         Cause::Unknown => (
             CauseKind::Unknown,
             "tasks that ran, with nothing recorded of what they did".to_owned(),
