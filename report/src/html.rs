@@ -181,8 +181,8 @@ impl Report<'_> {
         executors: &why::Executors,
         progress: &(dyn Fn() + Sync),
     ) -> io::Result<Vec<BundleBlock>> {
-        let earlier = self.earlier.as_ref().map(why::EarlierRuns::evidence);
-        let evidence = earlier.unwrap_or_else(|| why::Evidence::from_profile(self.profile));
+        let earlier = self.earlier.as_ref().map(why::EarlierRuns::basis);
+        let basis = earlier.unwrap_or_else(|| why::Basis::from_profile(self.profile));
         let made = |queries: &Vec<usize>| {
             let mut bundle = Bundle::default();
             let mut sampled = Vec::new();
@@ -191,7 +191,7 @@ impl Report<'_> {
                 let analysis = Analysis::new(self.profile, part);
                 sampled.push(Sampled {
                     digest: analysis.digest(self.profile, part),
-                    run: why::Run::new(self, *index, executors, analysis.costs(), evidence),
+                    run: why::Run::new(self, *index, executors, analysis.costs(), basis),
                 });
                 let detail = query::detail(
                     self.profile,

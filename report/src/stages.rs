@@ -65,6 +65,12 @@ fn ns(ms: i64) -> u64 {
     ms.max(0).unsigned_abs().saturating_mul(1_000_000)
 }
 
+/// CPU time of a task with its deserialization, ns.
+pub(super) fn cpu_ns(task: &TaskRow) -> u64 {
+    let of = |ns: i64| ns.max(0).unsigned_abs();
+    of(task.cpu_ns).saturating_add(of(task.deserialize_cpu_ns))
+}
+
 /// From launch to end.
 pub(super) fn duration_ms(task: &TaskRow) -> i64 {
     task.finished_ms.saturating_sub(task.launched_ms).max(0)

@@ -9,7 +9,7 @@ use unfuse_postprocess::{Fingerprint, Operator, OperatorKind, WaitReason, Weight
 
 use crate::compare::{Row, rows};
 use crate::words::name;
-use crate::{QuerySummary, Report, query};
+use crate::{QuerySummary, Report, query, stages};
 
 /// Runs of one query.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -166,12 +166,7 @@ fn cpu_of_tasks(report: &Report<'_>, at: usize) -> u64 {
         .iter()
         .map(|attempt| StageAttempt::new(&part.app, attempt.0, attempt.1));
     let tasks = keys.filter_map(|key| report.tasks.get(&key)).flatten();
-    let ns = tasks.map(|task| {
-        task.cpu_ns
-            .max(0)
-            .saturating_add(task.deserialize_cpu_ns.max(0))
-    });
-    ns.fold(0, |sum, ns| sum.saturating_add(ns.unsigned_abs()))
+    tasks.map(stages::cpu_ns).fold(0, u64::saturating_add)
 }
 
 /// See [`Run::cpu_wait`]. Its tasks use CPU or wait at any time.

@@ -128,9 +128,7 @@ impl Slots {
         add(&mut self.task_ns, ns(duration));
         add(&mut self.delay_ns, ns(stages::delay_ms(task)));
         add(&mut self.gc_ns, ns(task.gc_ms));
-        for ns in [task.cpu_ns, task.deserialize_cpu_ns] {
-            add(&mut self.cpu_ns, ns.max(0).unsigned_abs());
-        }
+        add(&mut self.cpu_ns, stages::cpu_ns(task));
         if stages::has_failed(task) {
             add(&mut self.failed_ns, ns(duration));
         }

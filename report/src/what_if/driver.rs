@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use unfuse_contention::{Culprit, Executor, Kind, KnownProcess, QueryId, Resource, Span, Workload};
+use unfuse_contention::{
+    Culprit, Executor, Kind, KnownProcess, QueryId, Resource, Source, Span, Workload,
+};
 
 /// A larger share of its time is never attributed.
 const MOST: f64 = 0.9;
@@ -12,7 +14,7 @@ const SHORTEST_S: f64 = 0.1;
 /// The driver of a query, while none of the query's tasks ran.
 #[derive(Debug, Default)]
 pub(crate) struct Driver {
-    /// Seconds without a task of the query, from its begin to its end.
+    /// Seconds without a task of the query, from its first stage to its last.
     idle_s: f64,
     /// CPUs of the host.
     cpus: f64,
@@ -43,8 +45,13 @@ impl Driver {
             .known
             .iter()
             .filter(|row| row.resource == Resource::Cpu);
+        // The share of a row that is in spans, which do not overlap and are in order.
         let during = |row: Span, spans: &[Span]| -> f64 {
-            let parts = spans.iter().filter_map(|span| row.intersection(*span));
+            let first = spans.partition_point(|span| span.end <= row.start);
+            let near = spans[first..]
+                .iter()
+                .take_while(|span| span.start < row.end);
+            let parts = near.filter_map(|span| row.intersection(*span));
             parts.map(Span::seconds).sum::<f64>() / row.seconds().max(1e-9)
         };
         let mut by_host: BTreeMap<_, f64> = BTreeMap::new();
@@ -58,7 +65,7 @@ impl Driver {
         }
         let mut runnable: BTreeMap<Culprit, f64> = BTreeMap::new();
         for row in cpu.filter(|row| row.host == host && row.process != KnownProcess::Jvm) {
-            let culprit = unfuse_contention::Source::Known(row.process).culprit();
+            let culprit = Source::Known(row.process).culprit();
             *runnable.entry(culprit).or_default() += row.units * during(row.span, &idle) / idle_s;
         }
         for row in tables

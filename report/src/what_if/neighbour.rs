@@ -12,7 +12,7 @@ use unfuse_sizing::what_if::{Estimate, Model, Part, PartKind};
 use super::driver::Driver;
 use super::profile::{Source, ran_s};
 use super::warning;
-use crate::{Report, ReportError};
+use crate::{Report, ReportError, stages};
 
 /// From the begin to the end of a neighbour, ms since the epoch.
 type SpanMs = (i64, i64);
@@ -185,7 +185,10 @@ impl<'a> VictimWaits<'a> {
         }
         for (id, tasks) in report.tasks.iter().filter(|(id, _)| id.app == app) {
             if let Some(waits) = stages.get_mut(&(id.stage, id.attempt)) {
-                waits.ran = tasks.iter().map(cpu_s).sum();
+                waits.ran = tasks
+                    .iter()
+                    .map(|task| stages::cpu_ns(task) as f64 / 1e9)
+                    .sum();
             }
         }
         Self {
@@ -241,15 +244,6 @@ fn place_of(path: &Explanation) -> (i32, i32) {
         path.stage.stage.cast_signed(),
         path.stage.attempt.cast_signed(),
     )
-}
-
-/// CPU time of a task, s.
-fn cpu_s(task: &TaskRow) -> f64 {
-    let ns = task
-        .cpu_ns
-        .max(0)
-        .saturating_add(task.deserialize_cpu_ns.max(0));
-    ns as f64 / 1e9
 }
 
 /// The paths to the waits of a victim's tasks while they ran. What they waited for slots is not among them: the replay gives

@@ -21,14 +21,14 @@ const WRAPPERS: [&str; 4] = [
 
 /// What the time of tasks is divided by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Evidence {
+pub(crate) enum Basis {
     /// Samples and recorded waits.
     Samples,
     /// Spark's metrics.
     Metrics,
 }
 
-impl Evidence {
+impl Basis {
     /// The best that a profile has.
     pub(crate) fn from_profile(profile: &Profile) -> Self {
         match profile.groups.is_empty() && profile.waits.is_empty() {
@@ -49,34 +49,31 @@ impl Evidence {
 /// CPU time and waits of a stage's tasks that did not fail. A metric counts as far as the run time of its task has room for
 /// it: shuffle writes also use the CPU, and the collector can run beside a task.
 pub(super) fn causes(operators: &str, tasks: &[TaskRow]) -> BTreeMap<Cause, Sampled> {
-    let mut causes: BTreeMap<Cause, Sampled> = BTreeMap::new();
+    let causes = [
+        Cause::StageCpu(operators.to_owned()),
+        Cause::Wait(WaitReason::Safepoint),
+        Cause::Wait(WaitReason::ShuffleFetch),
+        Cause::Wait(WaitReason::DiskWrite),
+    ];
+    let mut sums = [0.0; 4];
+    let ns = |ms: i64| ms.max(0).unsigned_abs().saturating_mul(1_000_000);
     for task in tasks.iter().filter(|task| !stages::has_failed(task)) {
-        let ns = |ms: i64| ms.max(0).saturating_mul(1_000_000);
         let mut left = ns(task.run_ms).saturating_add(ns(task.deserialize_ms));
-        let cpu = task
-            .cpu_ns
-            .max(0)
-            .saturating_add(task.deserialize_cpu_ns.max(0));
-        for (cause, ns) in [
-            (Cause::StageCpu(operators.to_owned()), cpu),
-            (Cause::Wait(WaitReason::Safepoint), ns(task.gc_ms)),
-            (
-                Cause::Wait(WaitReason::ShuffleFetch),
-                ns(task.shuffle_fetch_wait_ms),
-            ),
-            (
-                Cause::Wait(WaitReason::DiskWrite),
-                task.shuffle_write_ns.max(0),
-            ),
-        ] {
+        let metrics = [
+            stages::cpu_ns(task),
+            ns(task.gc_ms),
+            ns(task.shuffle_fetch_wait_ms),
+            task.shuffle_write_ns.max(0).unsigned_abs(),
+        ];
+        for (sum, ns) in sums.iter_mut().zip(metrics) {
             let ns = ns.min(left);
             left -= ns;
-            if ns > 0 {
-                causes.entry(cause).or_default().ns += ns as f64;
-            }
+            *sum += ns as f64;
         }
     }
-    causes
+    let sampled = |ns| Sampled { ns, samples: 0.0 };
+    let sums = causes.into_iter().zip(sums).filter(|(_, ns)| *ns > 0.0);
+    sums.map(|(cause, ns)| (cause, sampled(ns))).collect()
 }
 
 /// The operators of a plan by the accumulators of their metrics.

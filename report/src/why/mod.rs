@@ -26,7 +26,7 @@ use crate::words::shell;
 use crate::{QuerySummary, Report, ReportError};
 use difference::{Side, difference};
 
-pub(crate) use metrics::Evidence;
+pub(crate) use metrics::Basis;
 pub(crate) use page::{EarlierRuns, wall_times};
 pub use page::{WallTime, WallTimeChange};
 pub(crate) use parts::{Executors, Run};
@@ -148,17 +148,17 @@ impl Answer {
     pub fn new(report: &Report<'_>, question: Question<'_>) -> Result<Self, ReportError> {
         let against = question.against.unwrap_or(report);
         let (now, before) = choose(report, &question)?;
-        let of = |report: &Report<'_>| Evidence::from_profile(report.profile);
-        let evidence = match before {
+        let of = |report: &Report<'_>| Basis::from_profile(report.profile);
+        let basis = match before {
             Some(_) => of(report).common(of(against)),
             None => of(report),
         };
-        let runs = runs(report, &now, evidence)?;
+        let runs = runs(report, &now, basis)?;
         let after = Side::new(&runs);
         let mut notes = notes(report);
         let (before_runs, parts) = match before {
             Some(before) => {
-                let side = Side::new(&self::runs(against, &before, evidence)?);
+                let side = Side::new(&self::runs(against, &before, basis)?);
                 let parts = difference(&side, &after);
                 if question.against.is_some() {
                     notes.extend(self::notes(against));
@@ -389,11 +389,11 @@ fn position(report: &Report<'_>, query: i64) -> Result<usize, ReportError> {
     Ok(at)
 }
 
-fn runs(report: &Report<'_>, at: &Positions, evidence: Evidence) -> Result<Vec<Run>, ReportError> {
+fn runs(report: &Report<'_>, at: &Positions, basis: Basis) -> Result<Vec<Run>, ReportError> {
     let executors = Executors::from_profile(report.profile)?;
     let runs = at
         .iter()
-        .filter_map(|at| Run::from_samples(report, *at, &executors, evidence));
+        .filter_map(|at| Run::from_samples(report, *at, &executors, basis));
     Ok(runs.collect())
 }
 

@@ -9,7 +9,7 @@ use unfuse_format::FormatError;
 use unfuse_postprocess::Period;
 
 use super::difference::{Side, difference};
-use super::metrics::Evidence;
+use super::metrics::Basis;
 use super::parts::{Executors, Run};
 use super::{Part, add_commands, has_ended};
 use crate::compare::matched_runs;
@@ -48,7 +48,7 @@ pub(crate) struct EarlierRuns {
     profile: String,
     sides: Vec<Earlier>,
     by_query: HashMap<usize, usize>,
-    evidence: Evidence,
+    basis: Basis,
 }
 
 /// The runs of one query.
@@ -65,15 +65,15 @@ impl EarlierRuns {
     /// If tables of `before` cannot be read.
     pub(crate) fn new(before: &Report<'_>, now: &Report<'_>) -> Result<Self, FormatError> {
         let executors = Executors::from_profile(before.profile)?;
-        let of = |report: &Report<'_>| Evidence::from_profile(report.profile);
-        let evidence = of(before).common(of(now));
+        let of = |report: &Report<'_>| Basis::from_profile(report.profile);
+        let basis = of(before).common(of(now));
         let matched = matched_runs(before, now);
         let found = matched.into_par_iter().filter_map(|(old, new)| {
             let summaries = &before.summary.queries;
             let ended = old.iter().filter(|at| has_ended(&summaries[**at]));
             let (queries, runs): (Vec<_>, Vec<_>) = ended
                 .filter_map(|at| {
-                    let run = Run::from_samples(before, *at, &executors, evidence)?;
+                    let run = Run::from_samples(before, *at, &executors, basis)?;
                     Some((summaries[*at].query?, run))
                 })
                 .unzip();
@@ -85,7 +85,7 @@ impl EarlierRuns {
             profile: before.summary.profile.clone(),
             sides: Vec::new(),
             by_query: HashMap::new(),
-            evidence,
+            basis,
         };
         for (side, new) in found {
             let number = earlier.sides.len();
@@ -98,8 +98,8 @@ impl EarlierRuns {
     }
 
     /// What their times are divided by.
-    pub(crate) fn evidence(&self) -> Evidence {
-        self.evidence
+    pub(crate) fn basis(&self) -> Basis {
+        self.basis
     }
 }
 

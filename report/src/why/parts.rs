@@ -7,7 +7,7 @@ use unfuse_postprocess::{
     Group, Operator, OperatorKind, Owner, PlanNode, Profile, WaitReason, Weight, normalised,
 };
 
-use super::metrics::{self, Evidence};
+use super::metrics::{self, Basis};
 use super::timeline::{Gaps, Part as StagePart, Span, divide};
 use crate::numbered::{Key, Numbered};
 use crate::query::{self, Costs};
@@ -120,10 +120,10 @@ impl Run {
         report: &Report<'_>,
         at: usize,
         executors: &Executors,
-        evidence: Evidence,
+        basis: Basis,
     ) -> Option<Self> {
         let costs = Costs::new(report.profile, &report.parts[at]);
-        Self::new(report, at, executors, &costs, evidence)
+        Self::new(report, at, executors, &costs, basis)
     }
 
     /// The same from the costs of the run.
@@ -132,7 +132,7 @@ impl Run {
         at: usize,
         executors: &Executors,
         costs: &Costs<'_>,
-        evidence: Evidence,
+        basis: Basis,
     ) -> Option<Self> {
         let (profile, part) = (report.profile, &report.parts[at]);
         let summary = &report.summary.queries[at];
@@ -152,7 +152,7 @@ impl Run {
             .unwrap_or_else(|| most_at_once(&spans));
         let (stages, gaps) = divide(from, to, &spans, slots);
         let (operators, keys) = operators(profile, part);
-        let sampled = if evidence == Evidence::Samples {
+        let sampled = if basis == Basis::Samples {
             sampled(profile, part, costs, &keys)
         } else {
             let updated = metrics::Updated::new(part.plan(profile));
@@ -174,7 +174,7 @@ impl Run {
         for (attempt, stage) in attempts.iter().zip(stages) {
             let nothing = BTreeMap::new();
             let sampled = sampled.get(attempt).unwrap_or(&nothing);
-            run.add_stage(stage, tasks(attempt), sampled, evidence);
+            run.add_stage(stage, tasks(attempt), sampled, basis);
         }
         Some(run)
     }
@@ -201,7 +201,7 @@ impl Run {
         stage: StagePart,
         tasks: &[TaskRow],
         sampled: &BTreeMap<Cause, Sampled>,
-        evidence: Evidence,
+        basis: Basis,
     ) {
         let times = TaskTimes::new(tasks);
         self.read_bytes += times.read_bytes;
@@ -239,9 +239,9 @@ impl Run {
             let variance = if *samples > 0.0 { s * s / samples } else { 0.0 };
             self.add(cause.clone(), Amount { s, variance });
         }
-        let rest = match evidence {
-            Evidence::Samples => Cause::Unknown,
-            Evidence::Metrics => Cause::UnknownWait,
+        let rest = match basis {
+            Basis::Samples => Cause::Unknown,
+            Basis::Metrics => Cause::UnknownWait,
         };
         self.add(rest, Amount::exact((ran - sampled_ms * scale) * seconds));
     }
