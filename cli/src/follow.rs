@@ -1,11 +1,10 @@
 //! Commands that answer while an application runs.
 
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::Result;
-use unfuse_format::{LiveMarker, ProcessRow, ProfileDir, units};
+use unfuse_format::{LiveMarker, ProfileDir, latest_processes, units};
 
 use crate::remote;
 
@@ -56,14 +55,9 @@ fn is_running(dir: &Path, root: &Path) -> Result<bool> {
     if root == dir {
         return Ok(!LiveMarker::at_work(&profile).is_empty());
     }
-    let rows = profile.read::<ProcessRow>()?.rows;
-    let drivers = rows.iter().filter(|row| row.executor == "driver");
-    let of = |ended: bool| -> BTreeSet<(&str, u32, i64)> {
-        let rows = drivers.clone().filter(|row| row.ended == Some(ended));
-        rows.map(|row| (row.host.as_str(), row.pid, row.start_ns))
-            .collect()
-    };
-    Ok(!of(false).is_subset(&of(true)))
+    let processes = latest_processes(profile.read()?.rows);
+    let mut drivers = processes.iter().filter(|row| row.executor == "driver");
+    Ok(drivers.any(|row| row.ended == Some(false)))
 }
 
 /// The time between two answers, of a command line.

@@ -15,7 +15,7 @@ use rayon::prelude::*;
 use unfuse_format::{
     Bounds, CodegenRow, ExecutionId, ExecutionRow, FormatError, Frame, LiveMarker, PlanRow,
     Problem, ProcessRow, ProfileDir, SampleKind, SourceRow, StackId, StageAttempt, StageRow, Table,
-    TaskRow,
+    TaskRow, latest_processes,
 };
 
 pub(crate) use self::group::Slice;
@@ -133,7 +133,7 @@ impl Profile {
     pub fn open_selected(root: &Path, selection: Selection) -> Result<Self, FormatError> {
         let dir = ProfileDir::open(root)?;
         let mut problems = Vec::new();
-        let processes = latest(rows::<ProcessRow>(&dir, &mut problems)?);
+        let processes = latest_processes(rows::<ProcessRow>(&dir, &mut problems)?);
         let stages = joined::stages(rows::<StageRow>(&dir, &mut problems)?);
         let bounds = bounds(selection, &stages);
         let samples = samples::Source {
@@ -461,21 +461,6 @@ fn rows<T: Table>(dir: &ProfileDir, problems: &mut Vec<Problem>) -> Result<Vec<T
 fn by_time(processes: &[ProcessRow]) -> bool {
     let partial = |process: &ProcessRow| process.task_fraction.is_some();
     processes.iter().any(partial)
-}
-
-fn latest(rows: Vec<ProcessRow>) -> Vec<ProcessRow> {
-    let mut by_process: HashMap<(String, u32, i64), ProcessRow> = HashMap::new();
-    for row in rows {
-        let known = by_process
-            .entry((row.host.clone(), row.pid, row.start_ns))
-            .or_default();
-        if row.end_ns >= known.end_ns {
-            *known = row;
-        }
-    }
-    let mut processes: Vec<_> = by_process.into_values().collect();
-    processes.sort_by_key(|process| process.start_ns);
-    processes
 }
 
 fn sorted<T: Ord>(values: impl Iterator<Item = T>) -> Vec<T> {

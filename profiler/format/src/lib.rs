@@ -53,7 +53,7 @@ pub use dir::{FORMAT_VERSION, MANIFEST, ProfileDir, is_uri};
 pub use error::{FormatError, Problem};
 pub use ids::{ExecutionId, StackId, StageAttempt, TaskKey};
 pub use live::LiveMarker;
-pub use merge::{merge_executions, merge_stages};
+pub use merge::{latest_processes, merge_executions, merge_stages};
 pub use retention::{Retention, first_generation, generation_name};
 pub use segment::{OpenSegment, SegmentWriter, TableRows};
 pub use tables::*;

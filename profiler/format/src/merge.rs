@@ -1,9 +1,26 @@
 //! Rows that tell of the same thing at different times, as one: a stage attempt has a row when it is submitted and one
-//! when it completes, a SQL execution one when it starts, at each re-planning and when it ends.
+//! when it completes, a SQL execution one when it starts, at each re-planning and when it ends, a process one
+//! every few seconds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
-use crate::{ExecutionId, ExecutionRow, StageAttempt, StageRow};
+use crate::{ExecutionId, ExecutionRow, ProcessRow, StageAttempt, StageRow};
+
+/// The last row of each process, in the order in which they began.
+pub fn latest_processes(rows: Vec<ProcessRow>) -> Vec<ProcessRow> {
+    let mut by_process: HashMap<(String, u32, i64), ProcessRow> = HashMap::new();
+    for row in rows {
+        let known = by_process
+            .entry((row.host.clone(), row.pid, row.start_ns))
+            .or_default();
+        if row.end_ns >= known.end_ns {
+            *known = row;
+        }
+    }
+    let mut processes: Vec<_> = by_process.into_values().collect();
+    processes.sort_by_key(|process| process.start_ns);
+    processes
+}
 
 /// One row for each stage attempt. Of a column that several rows have, the later row counts; accumulators are those of all.
 pub fn merge_stages(rows: Vec<StageRow>) -> BTreeMap<StageAttempt, StageRow> {

@@ -1,13 +1,12 @@
 //! `unfuse export --push URL`: sends the profile to a server.
 
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use unfuse_format::{ProcessRow, ProfileDir};
+use unfuse_format::{ProfileDir, latest_processes};
 use unfuse_postprocess::plain::{Form, Plain};
 use unfuse_postprocess::{Period, Profile, Selection};
 
@@ -138,19 +137,13 @@ fn send(export: &Export, request: &Request, profile: &Profile, selection: Select
 /// All samples before this time have been written, ns since the epoch of the JVMs' clocks. A JVM that has written nothing for a while
 /// was killed, and the others do not wait for it.
 fn written_to(root: &Path) -> Result<i64> {
-    let mut last: BTreeMap<(String, u32, i64), (i64, bool)> = BTreeMap::new();
-    for row in ProfileDir::open(root)?.read::<ProcessRow>()?.rows {
-        let known = last.entry((row.host, row.pid, row.start_ns)).or_default();
-        *known = (known.0.max(row.end_ns), known.1 || row.ended != Some(false));
-    }
-    let newest = last.values().map(|(end_ns, _)| *end_ns).max();
-    let newest = newest.unwrap_or(i64::MIN);
-    let is_running =
-        |(end_ns, ended): &&(i64, bool)| !ended && newest.saturating_sub(*end_ns) < SILENT_NS;
-    let running = last.values().filter(is_running);
-    let oldest = running
-        .map(|(end_ns, _)| end_ns.saturating_sub(LATEST_NS))
-        .min();
+    let processes = latest_processes(ProfileDir::open(root)?.read()?.rows);
+    let ends = processes.iter().map(|process| process.end_ns);
+    let newest = ends.max().unwrap_or(i64::MIN);
+    let running = processes.iter().filter(|process| {
+        process.ended == Some(false) && newest.saturating_sub(process.end_ns) < SILENT_NS
+    });
+    let written = running.map(|process| process.end_ns.saturating_sub(LATEST_NS));
     // Those that have ended have written everything.
-    Ok(oldest.unwrap_or(newest.saturating_add(1)))
+    Ok(written.min().unwrap_or(newest.saturating_add(1)))
 }

@@ -70,10 +70,10 @@ impl Url {
 
     /// The same with what Pyroscope's `/ingest` must know: the format of a profile and its time, s since the epoch.
     fn for_profile(&self, format: &str, [from, until]: [i64; 2]) -> String {
-        let address = self.0.split('#').next().unwrap_or_default();
         if !self.is_pyroscope() {
             return self.0.clone();
         }
+        let address = self.0.split('#').next().unwrap_or_default();
         let (path, given) = address.split_once('?').unwrap_or((address, ""));
         let mut parameters: Vec<String> = given
             .split('&')
@@ -164,11 +164,13 @@ impl Request {
         if let Some(output) = curl.stdout.take() {
             output.take(MOST_ANSWER).read_to_end(&mut answer)?;
         }
-        if answer.len() as u64 == MOST_ANSWER {
+        let is_cut = answer.len() as u64 == MOST_ANSWER;
+        if is_cut {
+            // It may have ended by itself.
             let _ = curl.kill();
         }
         let output = curl.wait_with_output()?;
-        if answer.len() as u64 == MOST_ANSWER {
+        if is_cut {
             bail!("{} answers with more than {MOST_ANSWER} bytes", self.url);
         }
         if !output.status.success() {
