@@ -175,6 +175,19 @@ pub fn brief_driver() -> [String; 2] {
     ["--driver-java-options".to_owned(), BRIEF.join(" ")]
 }
 
+/// Records `check.py` in a brief driver on two slots, with other options of `spark-submit`: as many rounds of a query whose filter
+/// hashes a column so often.
+pub fn record_check(version: &str, profile: &Path, options: &[&str], rounds: u32, hashes: u32) {
+    let brief = brief_driver();
+    let mut all: Vec<&str> = brief.iter().map(String::as_str).collect();
+    all.extend(["--master", "local[2]"]);
+    all.extend(options);
+    run(spark_submit(&spark(version), profile, &all)
+        .arg(root().join("tests/programs/check.py"))
+        .arg(tpch("0.2"))
+        .args([rounds.to_string(), hashes.to_string()]));
+}
+
 /// Options of the JVM of a daemon of an installed Spark.
 pub fn daemon_options(spark: &Path) -> String {
     format!("{} {}", BRIEF.join(" "), archive_options(spark))

@@ -4,18 +4,11 @@ use std::path::Path;
 use std::process::{Child, Command, Output};
 
 use serde_json::Value;
-use unfuse_tests::{brief_driver, root, run, spark, spark_submit, tpch, unfuse};
+use unfuse_tests::{record_check, run, unfuse};
 
-/// Records the program with as many hashes in its filter.
+/// Records six rounds of the program with as many hashes in its filter.
 fn record(profile: &Path, hashes: u32) {
-    let spark = spark("4.3");
-    let options = brief_driver();
-    let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
-    options.extend(["--master", "local[2]"]);
-    run(spark_submit(&spark, profile, &options)
-        .arg(root().join("tests/programs/check.py"))
-        .arg(tpch("0.2"))
-        .args(["6", &hashes.to_string()]));
+    record_check("4.3", profile, &[], 6, hashes);
 }
 
 fn check(profile: &Path, base: &Path, limit: &str, junit: &Path) -> (Output, Value) {

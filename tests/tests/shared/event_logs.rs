@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use unfuse_tests::{brief_driver, root, run, spark, spark_submit, tpch, unfuse};
+use unfuse_tests::{record_check, run, unfuse};
 
 /// Causes of which both know the same.
 const COMMON: [&str; 5] = ["driver", "skew", "few_tasks", "scheduling", "failed_tasks"];
@@ -15,22 +15,8 @@ fn recorded(home: &Path, version: &str) -> (PathBuf, PathBuf) {
     let (profile, logs) = (home.join("profile"), home.join("logs"));
     fs::create_dir(&logs).expect("a directory");
     let dir = format!("spark.eventLog.dir=file://{}", logs.display());
-    let mut options: Vec<String> = brief_driver().to_vec();
-    for option in [
-        "--master",
-        "local[2]",
-        "--conf",
-        "spark.eventLog.enabled=true",
-        "--conf",
-        &dir,
-    ] {
-        options.push(option.to_owned());
-    }
-    let options: Vec<&str> = options.iter().map(String::as_str).collect();
-    run(spark_submit(&spark(version), &profile, &options)
-        .arg(root().join("tests/programs/check.py"))
-        .arg(tpch("0.2"))
-        .args(["2", "1"]));
+    let options = ["--conf", "spark.eventLog.enabled=true", "--conf", &dir];
+    record_check(version, &profile, &options, 2, 1);
     let mut entries = fs::read_dir(&logs).expect("a directory");
     let log = entries.next().expect("a log").expect("a log").path();
     (profile, log)

@@ -2,11 +2,10 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use unfuse_tests::{brief_driver, root, run, spark, spark_submit, tpch, unfuse};
+use unfuse_tests::{record_check, root, run, unfuse};
 
 /// Samples of folded stacks.
 fn samples(folded: &[u8]) -> u64 {
@@ -15,16 +14,6 @@ fn samples(folded: &[u8]) -> u64 {
     counts
         .map(|(_, count)| count.parse::<u64>().expect("a number"))
         .sum()
-}
-
-fn record(profile: &Path) {
-    let options = brief_driver();
-    let mut options: Vec<&str> = options.iter().map(String::as_str).collect();
-    options.extend(["--master", "local[2]"]);
-    run(spark_submit(&spark("4.3"), profile, &options)
-        .arg(root().join("tests/programs/check.py"))
-        .arg(tpch("0.2"))
-        .args(["12", "1"]));
 }
 
 #[test]
@@ -43,7 +32,7 @@ fn a_running_job_is_sent_once() {
     BufReader::new(said).read_line(&mut port).expect("a port");
     let url = format!("http://127.0.0.1:{}/ingest", port.trim());
     std::thread::scope(|scope| {
-        let job = scope.spawn(|| record(&profile));
+        let job = scope.spawn(|| record_check("4.3", &profile, &[], 12, 1));
         while !profile.join("unfuse.json").exists() && !job.is_finished() {
             std::thread::sleep(Duration::from_millis(100));
         }
