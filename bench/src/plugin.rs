@@ -7,6 +7,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
+use unfuse_format::counted;
 use unfuse_postprocess::{By, Profile, Selection, Standing, Totals};
 
 use crate::event_log::executions;
@@ -168,14 +169,15 @@ impl Plugin {
     fn body(&self, queries: &BTreeMap<String, Query>) -> String {
         let mut body = format!(
             "The canonical query on TPC-H and {} queries of TPC-DS, scale factor 1, local[2], Spark 4.3, {} Hz. A JVM with the \
-             plugin and one with the flag take turns; in each {WARM_UP} rounds to warm up and {} that count. The distance of two \
+             plugin and one with the flag take turns. In each JVM each query runs {} to warm up, and then {}, which count. The distance of two \
              profiles of a query is half the sum of the differences of the operators' shares. A query differs if of all ways to \
              divide its runs into two groups, less than 5% ÷ {} have groups so far apart as plugin and flag are (a permutation \
              test with Bonferroni's correction).\n\n| query | samples | distance of plugin and flag, points | ways with as much, % | \
              unattributed by plugin, % | by flag, % |\n|---|---|---|---|---|---|\n",
             self.queries.len(),
             self.rate,
-            self.rounds,
+            counted(WARM_UP, "time"),
+            counted(self.rounds, "time"),
             queries.len(),
         );
         for (name, query) in queries {

@@ -57,7 +57,7 @@ pub fn import(log: &mut EventLog, dir: &ProfileDir) -> Result<Vec<String>, Forma
     Ok(notes)
 }
 
-/// What is known of the application so far, and the tables.
+/// The application as far as its log was read, and the tables to write.
 struct Import {
     application: ApplicationRow,
     /// Written at the end: they can come before the application's id.
@@ -68,7 +68,7 @@ struct Import {
     tasks: u64,
     /// The version of each query's next plan.
     versions: HashMap<i64, i32>,
-    /// Where no application has a time, tasks and queries have.
+    /// The latest time of all events, ms since the epoch.
     last_ms: i64,
     tables: Tables,
 }

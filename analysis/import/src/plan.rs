@@ -2,6 +2,7 @@
 
 use unfuse_eventlog::PlanNode;
 use unfuse_format::{Metric, PlanRow};
+use unfuse_postprocess::is_subquery;
 
 /// The codegen stage that a node belongs to.
 #[derive(Clone, Copy)]
@@ -54,11 +55,6 @@ pub(crate) fn rows(of: &PlanRow, nodes: Vec<PlanNode>) -> Vec<PlanRow> {
 /// Whether a node's children are in the same generated loop.
 fn passes_on(operator: &str) -> bool {
     operator != "InputAdapter"
-}
-
-/// Spark lists the subqueries of an operator after its children; they run separately.
-fn is_subquery(operator: &str) -> bool {
-    operator.starts_with("Subquery") || operator.starts_with("ReusedSubquery")
 }
 
 /// The number in `WholeStageCodegen (2)`.

@@ -68,8 +68,13 @@ impl Scores {
     }
 
     fn harm(&self, victim: &'static str, subset: u8, neighbour: usize) -> Harm {
+        self.longer(victim, subset, subset & !(1 << neighbour))
+    }
+
+    /// How much longer a victim takes beside a subset than beside another one.
+    fn longer(&self, victim: &'static str, subset: u8, other: u8) -> Harm {
         let (with, half_with) = self.time(victim, subset);
-        let (without, half_without) = self.time(victim, subset & !(1 << neighbour));
+        let (without, half_without) = self.time(victim, other);
         Harm {
             s: with - without,
             half_s: half_with.hypot(half_without),
@@ -155,12 +160,7 @@ impl Scores {
 
     /// By how much all neighbours together slow a victim down, s.
     fn slower(&self, trial: Trial) -> Harm {
-        let (with, half_with) = self.time(trial.victim, trial.subset);
-        let (without, half_without) = self.time(trial.victim, 0);
-        Harm {
-            s: with - without,
-            half_s: half_with.hypot(half_without),
-        }
+        self.longer(trial.victim, trial.subset, 0)
     }
 
     pub(super) fn body(&self, asked: &Contention) -> String {

@@ -8,9 +8,9 @@ use unfuse_report::blame::Alert;
 
 /// Pairs of a victim and its main culprit for which a line was printed.
 #[derive(Debug, Default)]
-pub(super) struct Told(BTreeSet<(String, String)>);
+pub(super) struct Printed(BTreeSet<(String, String)>);
 
-impl Told {
+impl Printed {
     /// The lines of new alerts, as text with the time, or as JSON.
     pub(super) fn lines(
         &mut self,

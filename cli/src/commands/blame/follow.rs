@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 
 use super::Blame;
-use super::alert::Told;
+use super::alert::Printed;
 use super::input::is_csv;
 use crate::follow;
 
@@ -19,13 +19,13 @@ pub(super) fn follow(blame: &Blame) -> Result<ExitCode> {
         );
     }
     let clear = std::io::stdout().is_terminal() && !blame.json && blame.alert.is_none();
-    let mut told = Told::default();
+    let mut printed = Printed::default();
     follow::follow(&blame.dir, blame.every, |root, _| {
         if clear {
             // Moves the cursor to the top left and clears the rest of the screen.
             print!("\x1b[H\x1b[J");
         }
-        blame.answer(root, &mut told)?;
+        blame.answer(root, &mut printed)?;
         Ok(std::io::stdout().flush()?)
     })?;
     Ok(ExitCode::SUCCESS)

@@ -19,7 +19,7 @@ use unfuse_report::Report;
 use unfuse_report::blame::{self, Answer, GraphIndex, Window};
 use unfuse_report::check::Limit;
 
-use self::alert::Told;
+use self::alert::Printed;
 use self::choices::{BlockedSource, GraphFormat, Rank, SplitMode, Stages, What};
 use self::input::{Part, Source, folded, read};
 use crate::follow::interval;
@@ -101,7 +101,7 @@ impl Blame {
         if self.follow {
             return follow::follow(&self);
         }
-        self.answer(&remote::local(&self.dir)?, &mut Told::default())?;
+        self.answer(&remote::local(&self.dir)?, &mut Printed::default())?;
         Ok(ExitCode::SUCCESS)
     }
 
@@ -110,8 +110,8 @@ impl Blame {
         matches!(self.blocked, BlockedSource::Measured) && input.waits_known && !self.follow
     }
 
-    /// Answers from the present contents of a local directory. `told` has the alerts that were printed before.
-    fn answer(&self, root: &Path, told: &mut Told) -> Result<()> {
+    /// Answers from the present contents of a local directory. `printed` has the alerts that were printed before.
+    fn answer(&self, root: &Path, printed: &mut Printed) -> Result<()> {
         let (window, span) = self.window(root)?;
         // A relative window begins with the first of all tasks, and
         // any task can have a given host. Both need the whole profile.
@@ -162,7 +162,7 @@ impl Blame {
                         answer.add_victim_seconds(&report, &workload, &input, asked)?;
                     }
                     if let Some(least) = self.alert {
-                        told.lines(answer.alerts(least.part()), self.json)?
+                        printed.lines(answer.alerts(least.part()), self.json)?
                     } else if self.json {
                         serde_json::to_string_pretty(&answer)? + "\n"
                     } else {
