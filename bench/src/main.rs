@@ -35,6 +35,8 @@ mod spark;
 mod stats;
 mod synthetic;
 mod tools;
+mod versions;
+mod what_if;
 
 use std::path::PathBuf;
 
@@ -74,6 +76,8 @@ enum What {
     Skew(skew::Skew),
     Soak(soak::Soak),
     Report(html_report::HtmlReport),
+    Versions(versions::Versions),
+    WhatIf(what_if::WhatIf),
 }
 
 fn main() -> Result<()> {
@@ -98,6 +102,8 @@ fn main() -> Result<()> {
         What::Sizing(sizing) => sizing.measure(&cli.results),
         What::Skew(skew) => skew.measure(&cli.results),
         What::Soak(soak) => soak.measure(&cli.results),
+        What::Versions(versions) => versions.measure(&cli.results),
+        What::WhatIf(what_if) => what_if.measure(&cli.results),
         What::Overhead(overhead) => overhead.measure(&cli.results),
     }
 }

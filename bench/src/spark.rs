@@ -93,27 +93,19 @@ impl Spark {
 
     fn install_with(version: &str, data: &str, scale: &str) -> Result<Self> {
         let unfuse = std::env::current_exe()?.with_file_name("unfuse");
-        let last_line = |arguments: &[&str]| -> Result<PathBuf> {
-            let output = Command::new(&unfuse)
-                .args(arguments)
-                .output()
-                .with_context(|| format!("cannot run {}; `make build` first", unfuse.display()))?;
-            if !output.status.success() {
-                bail!("{}", String::from_utf8_lossy(&output.stderr));
-            }
-            let text = String::from_utf8(output.stdout)?;
-            text.lines()
-                .last()
-                .map(PathBuf::from)
-                .context("unfuse setup prints a path")
-        };
         Ok(Self {
-            home: last_line(&["setup", "--spark", version])?,
-            data: last_line(&["setup", data, scale])?,
+            home: set_up(&unfuse, &["--spark", version])?,
+            data: set_up(&unfuse, &[data, scale])?,
             java_home: None,
             scratch: tempfile::tempdir()?,
             unfuse,
         })
+    }
+
+    /// Installs a JDK (Temurin) of a release; returns its directory.
+    pub fn jdk(release: &str) -> Result<PathBuf> {
+        let unfuse = std::env::current_exe()?.with_file_name("unfuse");
+        set_up(&unfuse, &["--jdk", release])
     }
 
     /// The same data with each row of `lineitem` repeated `times` times: the table is a directory of links to one file.
@@ -389,6 +381,22 @@ impl Spark {
         }
         command
     }
+}
+
+/// Runs `unfuse setup`; returns the directory that it prints last.
+fn set_up(unfuse: &Path, options: &[&str]) -> Result<PathBuf> {
+    let mut setup = Command::new(unfuse);
+    let output = setup
+        .arg("setup")
+        .args(options)
+        .output()
+        .with_context(|| format!("cannot run {}; `make build` first", unfuse.display()))?;
+    if !output.status.success() {
+        bail!("{}", String::from_utf8_lossy(&output.stderr));
+    }
+    let text = String::from_utf8(output.stdout)?;
+    let last = text.lines().last().map(PathBuf::from);
+    last.context("unfuse setup prints a path")
 }
 
 /// TPC-H queries by name (`q01` …), with the specification's validation parameters.

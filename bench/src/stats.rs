@@ -10,6 +10,20 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
+/// A quantile of values (0 to 1), and its 95% confidence interval: the values whose ranks are 1.96 standard deviations of the binomial
+/// distribution away.
+pub fn quantile(values: &mut [f64], of: f64) -> (f64, [f64; 2]) {
+    values.sort_by(f64::total_cmp);
+    let count = values.len() as f64;
+    let at = |rank: f64| {
+        let index = (rank.round().max(1.0) as usize - 1).min(values.len().saturating_sub(1));
+        values.get(index).copied().unwrap_or(f64::NAN)
+    };
+    let middle = of * count + 0.5;
+    let half = 1.96 * (count * of * (1.0 - of)).sqrt();
+    (at(middle), [at(middle - half), at(middle + half)])
+}
+
 /// The geometric mean of ratios, given as logarithms, and its 95% confidence interval (Student's t) if there are several.
 pub fn geometric(logs: &[f64]) -> (f64, Option<[f64; 2]>) {
     let (mean, half) = mean_and_half_width(logs);
@@ -131,6 +145,21 @@ mod tests {
         assert!((mean - 5.0).abs() < 1e-9);
         assert!((half - 4.303 * 0.02f64.sqrt() * 5.0).abs() < 1e-9, "{half}");
         assert!(mean_among(&[&[5.0]], &[5.0]).1.is_infinite());
+    }
+
+    #[test]
+    fn a_quantile_has_an_interval_of_ranks() {
+        let mut values: Vec<f64> = (1..=100).rev().map(f64::from).collect();
+        let (median, [low, high]) = quantile(&mut values, 0.5);
+        assert!((median - 50.5).abs() < 1.0, "{median}");
+        // 9.8 ranks.
+        assert!(
+            (40.0..42.0).contains(&low) && (60.0..62.0).contains(&high),
+            "{low} {high}"
+        );
+        let (ninth, [_, most]) = quantile(&mut [1.0, 2.0, 3.0], 0.9);
+        assert!(ninth == 3.0 && most == 3.0);
+        assert!(quantile(&mut [], 0.5).0.is_nan());
     }
 
     #[test]

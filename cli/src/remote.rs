@@ -219,9 +219,7 @@ fn spark_jars(submit: Option<PathBuf>) -> Option<PathBuf> {
         .into_iter()
         .collect();
     homes.extend(submit.as_deref().and_then(two_up));
-    for spark in [Spark::V4_3, Spark::V3_5] {
-        homes.extend(spark.home().map(|home| home.join("venv")));
-    }
+    homes.extend(Spark::homes().map(|home| home.join("venv")));
     homes.iter().find_map(|home| jars_of(home))
 }
 

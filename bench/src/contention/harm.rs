@@ -3,14 +3,15 @@
 
 mod score;
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_contention::{Culprit, Kind, QueryId, Span, TaskId, baseline};
+use unfuse_postprocess::Profile;
 
-use self::score::{Said, Scores};
+use self::score::{Said, Scores, VictimTime};
 use super::judge::RecordedWorkload;
 use super::server::{Server, Statement, Times, User};
 use super::{Contention, MEASURES};
@@ -129,16 +130,28 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         }
         let profile = server.stop()?;
         let recorded = RecordedWorkload::open(&profile)?;
+        let executions = executions(&Profile::open(&profile)?);
         for (trial, times) in ran {
-            let seconds = times
-                .get(&trial.name())
-                .context("the victim ran")?
-                .seconds();
-            scores.add(trial, seconds, said(spark, &recorded, &profile, trial)?);
+            let name = trial.name();
+            let time = VictimTime {
+                execution_s: *executions.get(&name).context("the victim's execution")?,
+                client_s: times.get(&name).context("the victim ran")?.seconds(),
+            };
+            scores.add(trial, time, said(spark, &recorded, &profile, trial)?);
         }
     }
     bar.finish_and_clear();
     page.finish(asked.runs, scores.figures(), &scores.body(asked))
+}
+
+/// Times of SQL executions by the names of their statements, s.
+fn executions(profile: &Profile) -> BTreeMap<String, f64> {
+    let named = profile.executions.iter().filter_map(|(id, known)| {
+        let text = profile.query_name(id);
+        let (name, _) = text.strip_prefix("/* ")?.split_once(" */")?;
+        Some((name.to_owned(), known.duration_ms()? as f64 / 1e3))
+    });
+    named.collect()
 }
 
 /// Runs the victim and each neighbour until the JVM has compiled most of them.

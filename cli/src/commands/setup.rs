@@ -1,13 +1,13 @@
-//! `unfuse setup`: installs the pinned Spark and data of demos and tests into the cache directory.
+//! `unfuse setup`: installs the pinned Spark, JDKs and data of demos and tests into the cache directory.
 
 use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Args;
 
-use crate::setup::{self, Spark};
+use crate::setup::{self, Jdk, Spark};
 
-/// Install the Spark and the data that the demo and the tests use
+/// Install a Spark, a JDK and the data that the demo and the tests use
 ///
 /// They go into the cache directory, ~/.cache/unfuse or what XDG_CACHE_HOME names. `unfuse demo` installs what it needs by itself.
 #[derive(Debug, Args)]
@@ -15,6 +15,9 @@ pub struct Setup {
     /// Version of Spark; may be given several times
     #[arg(long = "spark", value_name = "VERSION", default_value = "4.3")]
     pub sparks: Vec<Spark>,
+    /// A JDK (Temurin) of this release; may be given several times
+    #[arg(long = "jdk", value_name = "RELEASE")]
+    pub jdks: Vec<Jdk>,
     /// TPC-H data of this scale factor; 1 is 350 MiB
     #[arg(long, value_name = "SF")]
     pub tpch: Vec<String>,
@@ -38,6 +41,9 @@ impl Setup {
                 "{}",
                 setup::tpcds(&Spark::V4_3.install()?, scale)?.display()
             );
+        }
+        for jdk in &self.jdks {
+            println!("{}", jdk.install()?.display());
         }
         Ok(ExitCode::SUCCESS)
     }

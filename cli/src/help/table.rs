@@ -188,7 +188,7 @@ pub(super) const GROUPS: &[Group] = &[
                 "setup",
                 [
                     "unfuse setup --spark 4.3",
-                    "unfuse setup --spark 3.5 --tpch 1",
+                    "unfuse setup --spark 3.5 --jdk 21 --tpch 1",
                 ],
             ),
             entry(

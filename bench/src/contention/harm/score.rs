@@ -29,6 +29,15 @@ pub(super) struct Said {
     pub(super) range_s: [f64; 2],
 }
 
+/// How long a victim took in one run.
+#[derive(Clone, Copy)]
+pub(super) struct VictimTime {
+    /// Its SQL execution, which is what blame is about, s.
+    pub(super) execution_s: f64,
+    /// Its statement, as its client measured it: also analysis and planning before the execution begins, s.
+    pub(super) client_s: f64,
+}
+
 /// A run with what is said about its neighbours.
 struct Scored {
     trial: Trial,
@@ -38,8 +47,10 @@ struct Scored {
 /// All runs.
 #[derive(Default)]
 pub(super) struct Scores {
-    /// Times of each victim beside each subset, s.
+    /// Times of each victim's SQL execution beside each subset, s.
     times: BTreeMap<(&'static str, u8), Vec<f64>>,
+    /// Its times as its client measured them, s.
+    client_times: BTreeMap<(&'static str, u8), Vec<f64>>,
     scored: Vec<Scored>,
 }
 
@@ -53,9 +64,11 @@ struct Harm {
 }
 
 impl Scores {
-    pub(super) fn add(&mut self, trial: Trial, seconds: f64, said: Vec<(usize, Said)>) {
-        let times = self.times.entry((trial.victim, trial.subset)).or_default();
-        times.push(seconds);
+    pub(super) fn add(&mut self, trial: Trial, time: VictimTime, said: Vec<(usize, Said)>) {
+        let key = (trial.victim, trial.subset);
+        self.times.entry(key).or_default().push(time.execution_s);
+        let of_client = self.client_times.entry(key).or_default();
+        of_client.push(time.client_s);
         self.scored.push(Scored { trial, said });
     }
 
@@ -169,10 +182,11 @@ impl Scores {
              the time, so neither overlap of queries nor overlap of tasks can tell them apart. One computes, one computes for \
              some ms and then sleeps for 150 ms, one sleeps. Victims are queries of TPC-DS SF {} on a warm Thrift server of Spark \
              4.3 (local[{SLOTS}]); each ran beside every subset of the neighbours, {} a subset, in random order. The truth is the \
-             difference of the victim's mean times with and without a neighbour. A run counts for the first figures if one \
+             difference of the mean times of the victim's SQL execution with and without a neighbour. Its client's time has also the \
+             analysis and planning of the statement before the execution begins. A run counts for the first figures if one \
              neighbour harms more than the next by more than the noise of these means: all times of a victim are taken to vary by the same \
              share. A neighbour is harmful if its truth is above 0 by more than this noise.\n\n\
-             | victim | beside | victim's time, s | neighbour | truth, s | blame: sooner, s | interval, s | {} |\n|---|---|---|---|---|---|---|{}\n",
+             | victim | beside | its execution, s | its client's time, s | neighbour | truth, s | blame: sooner, s | interval, s | {} |\n|---|---|---|---|---|---|---|---|{}\n",
             asked.scale,
             counted(asked.runs, "run"),
             METHODS.map(|method| format!("{method}, s")).join(" | "),
@@ -197,7 +211,10 @@ impl Scores {
         } else {
             beside.join("; ")
         };
-        let start = format!("| {victim} | {beside} | {}", with_half(time, half));
+        let of_client = self.client_times.get(&(victim, subset));
+        let (client, _) = stats::mean_and_half_width(of_client.map_or(&[][..], Vec::as_slice));
+        let time = with_half(time, half);
+        let start = format!("| {victim} | {beside} | {time} | {client:.2}");
         if subset == 0 {
             let _ = writeln!(body, "{start}{}", " | -".repeat(4 + METHODS.len()) + " |");
         }

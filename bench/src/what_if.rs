@@ -1,0 +1,430 @@
+//! How good `unfuse what-if` is: changes that are predicted from one run, and then made.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Deserialize;
+use serde_json::Value;
+use unfuse_machine::said;
+use unfuse_postprocess::Profile;
+
+use crate::page::{ATTRIBUTION, Figure, Measuring, slug};
+use crate::session::complete;
+use crate::spark::{Spark, Tool, tpch_queries};
+use crate::stats;
+
+/// How good the predictions of `unfuse what-if` are: changes that are predicted from one run, and then made
+#[derive(Debug, Args)]
+pub struct WhatIf {
+    /// Runs of each job, each in a JVM of its own
+    #[arg(long, default_value_t = 1)]
+    runs: u32,
+    /// Rounds of the queries in each JVM that count
+    #[arg(long, default_value_t = 3)]
+    rounds: u32,
+    /// Only changes of these jobs
+    #[arg(long, value_delimiter = ',')]
+    jobs: Vec<String>,
+    /// Keep the profiles in this directory, and use those that it has
+    #[arg(long)]
+    profiles: Option<PathBuf>,
+}
+
+/// Rounds before those that count: classes are loaded and compiled.
+const WARM_UP: u32 = 2;
+/// The name of all of an application among queries.
+const APPLICATION: &str = "application";
+
+/// The file `what_if.toml`, which explains its fields.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Plan {
+    job: Vec<Job>,
+    change: Vec<Change>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Job {
+    name: String,
+    what: String,
+    slots: u32,
+    #[serde(default)]
+    memory: Option<String>,
+    #[serde(default)]
+    data: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Change {
+    now: String,
+    #[serde(default)]
+    then: Option<String>,
+    change: String,
+    queries: Vec<String>,
+    #[serde(default)]
+    becomes: Vec<String>,
+}
+
+/// A recorded job.
+struct Recorded {
+    profile: PathBuf,
+    /// The runs of each query that count: id and s.
+    queries: BTreeMap<String, Vec<(i64, f64)>>,
+}
+
+/// A change that was predicted and made.
+struct Row {
+    query: String,
+    becomes: String,
+    change: String,
+    now_s: f64,
+    /// Low, likely, high.
+    predicted_s: [f64; 3],
+    /// Least, median, most.
+    made_s: [f64; 3],
+}
+
+impl WhatIf {
+    /// Measures and writes `what-if.md`.
+    pub fn measure(&self, results: &Path) -> Result<()> {
+        let mut plan: Plan = toml::from_str(include_str!("../assets/what_if.toml"))?;
+        let is_asked = |name: &str| self.jobs.is_empty() || self.jobs.iter().any(|job| job == name);
+        plan.change
+            .retain(|change| is_asked(&change.now) && is_asked(change.then()));
+        let used = |job: &Job| plan.change.iter().any(|change| change.uses(&job.name));
+        plan.job.retain(used);
+        if plan.change.is_empty() || self.rounds == 0 {
+            bail!("--jobs leaves no change, or --rounds is 0");
+        }
+        let measures = [
+            &ATTRIBUTION[..],
+            &["report/src/what_if", "analysis/sizing/src/what_if"],
+        ]
+        .concat();
+        let page = Measuring::begin(results, "what-if", &measures)?;
+        let tpch = Spark::install("1")?;
+        let tpcds = Spark::install_tpcds("1")?;
+        let bar = ProgressBar::new(u64::from(self.runs) * plan.job.len() as u64).with_style(
+            ProgressStyle::with_template("[{bar:24}] {pos} of {len} JVMs, {elapsed}")?,
+        );
+        let mut rows = Vec::new();
+        for run in 0..self.runs {
+            let mut recorded = BTreeMap::new();
+            for job in &plan.job {
+                let spark = if job.data.is_some() { &tpcds } else { &tpch };
+                recorded.insert(&*job.name, self.record(spark, job, &plan, run)?);
+                bar.inc(1);
+            }
+            for change in &plan.change {
+                let [now, then] = [&recorded[&*change.now], &recorded[change.then()]];
+                for at in 0..change.queries.len() {
+                    rows.push(change.row(&tpch, now, then, at)?);
+                }
+            }
+        }
+        bar.finish_and_clear();
+        let whole = self.jobs.is_empty();
+        let (figures, body) = (figures(&rows), self.body(&rows));
+        if whole {
+            return page.finish(self.runs, figures, &body);
+        }
+        print!("{body}");
+        page.keep(self.runs, &figures, &body, "Only some jobs were run.")
+    }
+
+    /// Runs a job, unless its profile is there.
+    fn record(&self, spark: &Spark, job: &Job, plan: &Plan, run: u32) -> Result<Recorded> {
+        let dir = match &self.profiles {
+            Some(dir) => std::path::absolute(dir)?.join(format!("{}_{run}", slug(&job.name))),
+            None => tempfile::tempdir_in(spark.scratch())?.keep(),
+        };
+        let profile = dir.join("profile");
+        if !profile.exists() {
+            fs::create_dir_all(&dir)?;
+            self.submit(spark, job, plan, &dir)?;
+        }
+        let profile = complete(profile)?;
+        let queries = runs(&Profile::open(&profile)?);
+        Ok(Recorded { profile, queries })
+    }
+
+    fn submit(&self, spark: &Spark, job: &Job, plan: &Plan, dir: &Path) -> Result<()> {
+        let [program, texts] = [dir.join("what_if.py"), dir.join("queries.json")];
+        fs::write(&program, include_str!("../assets/what_if.py"))?;
+        let mut queries = match job.data {
+            Some(_) => spark.queries_of_data()?,
+            None => tpch_queries(),
+        };
+        if job.what == "sql" {
+            let of_job = plan.change.iter().filter(|change| change.uses(&job.name));
+            let asked: Vec<&String> = of_job.flat_map(|change| &change.queries).collect();
+            queries.retain(|name, _| asked.contains(&name));
+        }
+        fs::write(&texts, serde_json::to_vec(&queries)?)?;
+        let tool = Tool::Unfuse("rate=200".to_owned(), Vec::new());
+        let mut command = spark.submit(&tool, &dir.join("profile"));
+        command
+            .args(["--master", &format!("local[{}]", job.slots)])
+            .args(["--driver-memory", job.memory.as_deref().unwrap_or("3g")])
+            .args(["--conf", "spark.ui.enabled=false"])
+            .args(["--conf", "spark.log.level=ERROR"])
+            // Columns of TPC-DS have names such as "30 days".
+            .args(["--conf", "spark.sql.ansi.doubleQuotedIdentifiers=true"])
+            .arg(&program)
+            .arg(spark.data())
+            .arg(&texts)
+            .arg((WARM_UP + self.rounds).to_string())
+            .arg(&job.what);
+        said(&mut command).with_context(|| format!("the job {:?}", job.name))?;
+        Ok(())
+    }
+
+    fn body(&self, rows: &[Row]) -> String {
+        let mut body = format!(
+            "Spark 4.3, scale factor 1, recorded at 200 Hz with waits. Each change is predicted from the median run of a query, and \
+             compared with the median run of the query with the change (`bench/assets/what_if.py`, `what_if.toml`). Each JVM runs \
+             its queries {WARM_UP} times to warm up, and then {} times, which count. The error is that of the median; *inside*: the \
+             range of the prediction holds the median. Times in s.\n\n\
+             | query | change | as it is | predicted | made | error | inside |\n|---|---|---|---|---|---|---|\n",
+            self.rounds
+        );
+        for row in rows {
+            let [low, likely, high] = row.predicted_s;
+            let [least, median, most] = row.made_s;
+            let name = match row.becomes == row.query {
+                true => row.query.clone(),
+                false => format!("{} → {}", row.query, row.becomes),
+            };
+            let _ = writeln!(
+                body,
+                "| {name} | `{}` | {:.2} | {likely:.2} ({low:.2} to {high:.2}) | {median:.2} ({least:.2} to {most:.2}) | {:+.1}% | {} |",
+                row.change,
+                row.now_s,
+                100.0 * row.error(),
+                if row.is_inside() { "yes" } else { "no" },
+            );
+        }
+        body
+    }
+}
+
+impl Change {
+    fn then(&self) -> &str {
+        self.then.as_deref().unwrap_or(&self.now)
+    }
+
+    fn uses(&self, job: &str) -> bool {
+        self.now == job || self.then() == job
+    }
+
+    /// Predicts a change of a query, and compares it with the change as it was made.
+    fn row(&self, spark: &Spark, now: &Recorded, then: &Recorded, at: usize) -> Result<Row> {
+        let query = &self.queries[at];
+        let becomes = self.becomes.get(at).unwrap_or(query);
+        let mut row = Row {
+            query: query.clone(),
+            becomes: becomes.clone(),
+            change: self.change.clone(),
+            now_s: 0.0,
+            predicted_s: [0.0; 3],
+            made_s: [0.0; 3],
+        };
+        if query == APPLICATION {
+            let of = |profile| ask(spark, &["what-if"], profile, &[&self.change]);
+            let [answer, made] = [of(&now.profile)?, of(&then.profile)?];
+            row.made_s = [number(&made["measured_s"])?; 3];
+            row.predict(&answer)?;
+            return Ok(row);
+        }
+        let (id, _) = now.median_run(query)?;
+        row.change = row
+            .change
+            .replace("NODE", &hottest(spark, &now.profile, id)?.to_string())
+            .replace("BESIDE", &now.beside(id)?.to_string());
+        let (_, median_s) = then.median_run(becomes)?;
+        let made = then.queries[becomes].iter().map(|(_, seconds)| *seconds);
+        row.made_s = [
+            made.clone().fold(f64::INFINITY, f64::min),
+            median_s,
+            made.fold(0.0, f64::max),
+        ];
+        let id = id.to_string();
+        let options = [&*row.change, "--query", &id];
+        let answer = ask(spark, &["what-if"], &now.profile, &options)?;
+        row.predict(&answer)?;
+        Ok(row)
+    }
+}
+
+impl Recorded {
+    /// The run of a query with the median time: id and s.
+    fn median_run(&self, query: &str) -> Result<(i64, f64)> {
+        let runs = self.queries.get(query).filter(|runs| !runs.is_empty());
+        let mut runs = runs
+            .with_context(|| {
+                format!(
+                    "{} has no run of {query} that counts",
+                    self.profile.display()
+                )
+            })?
+            .clone();
+        runs.sort_by(|a, b| a.1.total_cmp(&b.1));
+        Ok(runs[(runs.len() - 1) / 2])
+    }
+
+    /// The neighbour that began next to a query; the query itself if there is none.
+    fn beside(&self, query: i64) -> Result<i64> {
+        let others = self.queries.get("neighbour").into_iter().flatten();
+        let found = others.map(|(id, _)| *id).find(|id| id.abs_diff(query) == 1);
+        Ok(found.unwrap_or(query))
+    }
+}
+
+impl Row {
+    fn predict(&mut self, answer: &Value) -> Result<()> {
+        self.now_s = number(&answer["measured_s"])?;
+        let estimate = &answer["estimate"];
+        self.predicted_s = [
+            number(&estimate["then_low_s"])?,
+            number(&estimate["then_s"])?,
+            number(&estimate["then_high_s"])?,
+        ];
+        Ok(())
+    }
+
+    /// The distance of the predicted from the made time, as a share of that.
+    fn error(&self) -> f64 {
+        self.predicted_s[1] / self.made_s[1] - 1.0
+    }
+
+    fn is_inside(&self) -> bool {
+        let [low, _, high] = self.predicted_s;
+        (low..=high).contains(&self.made_s[1])
+    }
+}
+
+/// The runs of each query that count: id and s.
+fn runs(profile: &Profile) -> BTreeMap<String, Vec<(i64, f64)>> {
+    let mut queries: BTreeMap<String, Vec<(i64, f64)>> = BTreeMap::new();
+    for (id, known) in &profile.executions {
+        if let (Some(ms), None) = (known.duration_ms(), &known.error) {
+            let of_query = queries.entry(profile.query_name(id)).or_default();
+            of_query.push((id.execution, ms as f64 / 1e3));
+        }
+    }
+    for runs in queries.values_mut() {
+        runs.sort_by_key(|(id, _)| *id);
+        runs.drain(..runs.len().min(WARM_UP as usize));
+    }
+    queries
+}
+
+/// The plan node with the most CPU time in a query.
+fn hottest(spark: &Spark, profile: &Path, query: i64) -> Result<i64> {
+    let query = query.to_string();
+    let options = ["--query", &query, "--limit", "1000", "--runs"];
+    let rows = ask(spark, &["top"], profile, &options)?;
+    let rows = rows.as_array().context("rows of top")?.iter();
+    let nodes =
+        rows.filter_map(|row| Some((row["node_id"].as_i64()?, row["cpu_seconds"].as_f64()?)));
+    let most = nodes.max_by(|a, b| a.1.total_cmp(&b.1));
+    Ok(most.context("a node with samples")?.0)
+}
+
+/// The JSON output of a command of `unfuse` for a profile.
+fn ask(spark: &Spark, command: &[&str], profile: &Path, options: &[&str]) -> Result<Value> {
+    let mut unfuse = spark.unfuse();
+    let text = said(
+        unfuse
+            .args(command)
+            .arg(profile)
+            .args(options)
+            .arg("--json"),
+    )?;
+    Ok(serde_json::from_str(&text)?)
+}
+
+fn number(value: &Value) -> Result<f64> {
+    value.as_f64().context("a number")
+}
+
+fn figures(rows: &[Row]) -> Vec<Figure> {
+    let mut errors: Vec<f64> = rows.iter().map(|row| 100.0 * row.error().abs()).collect();
+    let inside = rows.iter().filter(|row| row.is_inside()).count() as f64;
+    let (share, interval) = stats::share(inside, rows.len() as f64);
+    let mut quantile = |name: &str, what: &str, of: f64| {
+        let (value, interval) = stats::quantile(&mut errors, of);
+        Figure::new(name, what, value, "%", 1).within(Some(interval))
+    };
+    vec![
+        Figure::new("changes", "changes", rows.len() as f64, "", 0).exact(),
+        quantile("median", "error of the predicted time: median", 0.5),
+        quantile("most", "error of the predicted time: 90th percentile", 0.9),
+        Figure::new(
+            "inside",
+            "times inside the predicted range",
+            100.0 * share,
+            "%",
+            0,
+        )
+        .within(Some(interval.map(|end| 100.0 * end))),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_change_names_jobs_and_each_job_is_used() {
+        let plan: Plan = toml::from_str(include_str!("../assets/what_if.toml")).expect("a plan");
+        for change in &plan.change {
+            for name in [&change.now, change.then()] {
+                assert!(plan.job.iter().any(|job| job.name == *name), "{name}");
+            }
+            let becomes = change.becomes.len();
+            assert!(
+                becomes == 0 || becomes == change.queries.len(),
+                "{}",
+                change.change
+            );
+            assert!(!change.queries.is_empty(), "{}", change.change);
+        }
+        for job in &plan.job {
+            let used = |change: &Change| change.uses(&job.name);
+            assert!(plan.change.iter().any(used), "{}", job.name);
+        }
+        let all = plan.change.iter().map(|change| change.queries.len());
+        assert!(all.sum::<usize>() >= 40);
+    }
+
+    #[test]
+    fn the_error_and_the_interval_compare_with_the_median() {
+        let row = Row {
+            query: "a".to_owned(),
+            becomes: "b".to_owned(),
+            change: "slots=1".to_owned(),
+            now_s: 10.0,
+            predicted_s: [7.0, 9.0, 11.0],
+            made_s: [9.0, 10.0, 12.0],
+        };
+        assert!((row.error() + 0.1).abs() < 1e-9 && row.is_inside());
+        let figures = figures(&[row]);
+        let value = |name: &str| {
+            figures
+                .iter()
+                .find(|one| one.name == name)
+                .map(|one| one.value)
+        };
+        assert_eq!(value("changes"), Some(1.0));
+        assert_eq!(value("inside"), Some(100.0));
+        assert!((value("median").expect("a figure") - 10.0).abs() < 1e-9);
+    }
+}
