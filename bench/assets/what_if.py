@@ -117,7 +117,6 @@ def evict():
 def changes():
     for times in [8, 4, 2]:
         run(f"project {times}", projected(times))
-        run(f"aggregate {times}", aggregated(times))
     for times in [6, 3, 1]:
         run(f"filter {times}", filtered(times))
     for salted in [False, True]:

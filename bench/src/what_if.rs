@@ -270,7 +270,7 @@ impl Recorded {
         let mut runs = runs
             .with_context(|| {
                 format!(
-                    "{} has no run of {query} that counts",
+                    "no run of {query} that counts is in {}",
                     self.profile.display()
                 )
             })?

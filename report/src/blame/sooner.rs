@@ -49,7 +49,7 @@ impl Answer {
             let is_neighbour = culprit != Culprit::Query(victim) && culprit != Culprit::Unknown;
             let (query, paths) = (own_query(culprit), paths.remove(&culprit));
             // Without paths, it can still hold slots.
-            let holds_slots = waits.slots_help() && query.is_some();
+            let holds_slots = query.is_some() && waits.frees_slots(culprit);
             if is_neighbour && (holds_slots || paths.is_some()) {
                 let paths = paths.unwrap_or_default();
                 tried.push(at);

@@ -29,7 +29,7 @@ pub(crate) struct Neighbour {
     query: Option<i64>,
     /// While it ran, and always: what it holds lasts longer than itself.
     spans: [SpanMs; 2],
-    /// Whether its slots would be of use to the victim.
+    /// Whether its slots would be of use to the victim: CPUs were idle, or it used them itself.
     frees_slots: bool,
     /// What each stage has of it, for each of these spans.
     stages: BTreeMap<(i32, i32), [CausedWaits; 2]>,
@@ -110,7 +110,7 @@ impl Neighbour {
         let mut neighbour = Self {
             query,
             spans: [span.unwrap_or(ALWAYS), ALWAYS],
-            frees_slots: victim.slots_help,
+            frees_slots: victim.frees_slots(culprit),
             stages: BTreeMap::new(),
             driver: victim.driver.share(culprit),
         };
@@ -168,6 +168,8 @@ pub(crate) struct VictimWaits<'a> {
     stages: BTreeMap<(i32, i32), Lengthened>,
     driver: Driver,
     slots_help: bool,
+    /// Queries whose tasks mostly compute.
+    computing: BTreeSet<QueryId>,
 }
 
 impl<'a> VictimWaits<'a> {
@@ -196,12 +198,15 @@ impl<'a> VictimWaits<'a> {
             stages,
             driver: Driver::new(workload, victim),
             slots_help: slots_help(workload, victim),
+            computing: computing(workload),
         }
     }
 
-    /// See [`slots_help`].
-    pub(crate) fn slots_help(&self) -> bool {
-        self.slots_help
+    /// Whether a culprit's slots would be of use: CPUs were idle while the victim waited for slots, or the culprit computes, so that
+    /// its CPUs come with its slots.
+    pub(crate) fn frees_slots(&self, culprit: Culprit) -> bool {
+        let computes = matches!(culprit, Culprit::Query(query) if self.computing.contains(&query));
+        self.slots_help || computes
     }
 }
 
@@ -277,7 +282,7 @@ pub(crate) fn caused_waits(
 
 /// Whether the victim's tasks would have run sooner on more slots: not if the CPUs were busy for most of the time in which they
 /// waited for slots.
-pub(crate) fn slots_help(workload: &Workload, victim: QueryId) -> bool {
+fn slots_help(workload: &Workload, victim: QueryId) -> bool {
     let tasks = workload.tasks_of_queries(&BTreeSet::from([victim]));
     let tasks: BTreeSet<TaskId> = tasks.map(|task| task.id).collect();
     let waited_ns = |kind: Kind| -> f64 {
@@ -286,6 +291,32 @@ pub(crate) fn slots_help(workload: &Workload, victim: QueryId) -> bool {
         its.map(|row| row.blocked_ns as f64).sum()
     };
     waited_ns(Kind::SlotOnBusyCpu) <= waited_ns(Kind::Slot)
+}
+
+/// Queries whose tasks use a CPU for most of the time in which they do not wait for one.
+fn computing(workload: &Workload) -> BTreeSet<QueryId> {
+    let mut sums: BTreeMap<QueryId, (f64, f64)> = BTreeMap::new();
+    let tables = workload.tables();
+    for task in tables.tasks.iter().filter(|task| task.runs) {
+        let (ran, _) = sums.entry(task.stage.query).or_default();
+        *ran += task.span.seconds();
+    }
+    for row in tables
+        .intervals
+        .iter()
+        .filter(|row| row.kind == Kind::RunQueue)
+    {
+        let Some(task) = workload.task(row.task) else {
+            continue;
+        };
+        let (ran, used) = sums.entry(task.stage.query).or_default();
+        *ran -= row.blocked_ns as f64 / 1e9;
+        *used += row.units;
+    }
+    let computing = sums
+        .into_iter()
+        .filter(|(_, (ran, used))| *used > 0.5 * ran);
+    computing.map(|(query, _)| query).collect()
 }
 
 /// How long a query takes without each of some neighbours, and a warning if that is not reliable.

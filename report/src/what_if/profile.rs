@@ -2,16 +2,18 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use unfuse_format::{ApplicationRow, Bounds, ExecutorRow, JobRow, StageRow, TaskRow, merge_stages};
+use unfuse_format::{
+    ApplicationRow, Bounds, ExecutorRow, HostRow, JobRow, StageRow, TaskRow, merge_stages,
+};
 use unfuse_postprocess::{Profile, StackMeanings, TaskInterval};
 use unfuse_sizing::what_if::{
-    Application, Change, Executor, Group, Part, PartKind, Query, Stage, Task,
+    Application, Change, Executor, Group, Part, PartKind, Query, SharedCpus, Stage, Task,
 };
 
 use super::neighbour::Neighbour;
 use super::operator::OperatorTime;
 use super::saving::Saving;
-use crate::stages::has_failed;
+use crate::stages::{self, has_failed};
 use crate::wait::WaitFacts;
 use crate::{Report, ReportError};
 
@@ -241,7 +243,52 @@ impl<'a> Source<'a> {
             })
             .collect();
         application.stages = self.stages()?;
+        application.cpus = self.shared_cpus(&application.executors)?;
         Ok(application)
+    }
+
+    /// The CPUs of the machine that all slots are on, and what all but tasks used of them while the asked stages ran.
+    fn shared_cpus(&self, executors: &[Executor]) -> Result<Option<SharedCpus>, ReportError> {
+        let mut rows = self.report.profile.rows::<HostRow>()?;
+        let hosts: HashSet<&str> = self
+            .report
+            .profile
+            .processes
+            .iter()
+            .filter(|process| process.app == self.app)
+            .map(|process| process.host.as_str())
+            .collect();
+        if hosts.len() != 1 || executors.len() > 1 {
+            return Ok(None);
+        }
+        let own = self.needed.iter().flat_map(|place| self.tasks(*place));
+        let (from, to) = own.fold((i64::MAX, i64::MIN), |(from, to), task| {
+            (from.min(task.launched_ms), to.max(task.finished_ms))
+        });
+        rows.retain(|row| row.app == self.app && row.start_ns < row.end_ns);
+        rows.retain(|row| ms(row.start_ns) < to && from < ms(row.end_ns));
+        let Some(start) = rows.iter().map(|row| row.start_ns).min() else {
+            return Ok(None);
+        };
+        let end = rows.iter().map(|row| row.end_ns).max().unwrap_or(start);
+        let seconds: f64 = rows
+            .iter()
+            .map(|row| row.end_ns.saturating_sub(row.start_ns) as f64 / 1e9)
+            .sum();
+        let used: f64 = rows.iter().map(|row| row.cpu_s).sum();
+        let count = rows.iter().map(|row| {
+            let cpus = f64::from(row.cpus);
+            row.cpu_limit.map_or(cpus, |limit| limit.min(cpus))
+        });
+        let (all, of_app) = (self.report.tasks.iter(), self.app);
+        let tasks = all
+            .filter(|(id, _)| id.app == of_app)
+            .flat_map(|(_, tasks)| tasks);
+        let by_tasks: f64 = tasks.map(|task| cpu_within(task, ms(start), ms(end))).sum();
+        Ok(Some(SharedCpus {
+            count: count.fold(0.0, f64::max),
+            others: ((used - by_tasks) / seconds).max(0.0),
+        }))
     }
 
     fn stages(&self) -> Result<Vec<Stage>, ReportError> {
@@ -366,6 +413,20 @@ fn seconds(sampled: Option<&Sampled>) -> Vec<f64> {
 /// How long a task ran, s.
 pub(super) fn ran_s(row: &TaskRow) -> f64 {
     s_of_ms(row.run_ms)
+}
+
+/// CPU time of a task between two times, s: it is taken to use it evenly.
+fn cpu_within(task: &TaskRow, from_ms: i64, to_ms: i64) -> f64 {
+    let ran = task.finished_ms.saturating_sub(task.launched_ms).max(1);
+    let both = task
+        .finished_ms
+        .min(to_ms)
+        .saturating_sub(task.launched_ms.max(from_ms));
+    stages::cpu_ns(task) as f64 / 1e9 * (both.max(0) as f64 / ran as f64)
+}
+
+fn ms(ns: i64) -> i64 {
+    ns.div_euclid(1_000_000)
 }
 
 fn s_of_ms(ms: i64) -> f64 {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use unfuse_format::counted;
 
-use super::{Group, Part, Recorded, RecordedStage, RecordedTask};
+use super::{Group, Part, Recorded, RecordedStage, RecordedTask, SharedCpus};
 
 /// Most slots that an application is believed to have.
 const MOST_SLOTS: u64 = 1_000_000;
@@ -28,6 +28,8 @@ pub struct Application {
     pub parts: Vec<Part>,
     /// Its stage attempts.
     pub stages: Vec<Stage>,
+    /// See [`Recorded::cpus`].
+    pub cpus: Option<SharedCpus>,
 }
 
 /// An executor.
@@ -114,6 +116,7 @@ impl Application {
             executors,
             parts: self.parts.clone(),
             stages: Vec::new(),
+            cpus: self.cpus,
         };
         // Samples of a part are by stage, so all stages keep their places.
         for stage in &self.stages {

@@ -15,6 +15,9 @@ const FEWEST_DRAWS: usize = 2;
 const TASKS_OF_DRAWS: usize = 4_000_000;
 /// A task is replaced by one of its stage that took at most so many times as long, or as short.
 const ALIKE: f64 = 1.5;
+/// By how much more CPU time the same work takes at most if more tasks share the caches and the memory of a machine, as a share
+/// of it (docs/what-if.md, *How good it is*).
+const SHARED_MEMORY: f64 = 0.25;
 /// Quantile of the normal distribution for 95% of the cases.
 const Z: f64 = 1.96;
 /// Where the drawing starts.
@@ -43,7 +46,8 @@ impl Model<'_> {
     /// * tasks of a stage differ: a bootstrap replaces each by one of similar length, the same in each call;
     /// * a part of a task is estimated from few samples;
     /// * overlapping work may save less than its share ([`Part::range`]);
-    /// * with fewer slots, waits for a CPU may vanish;
+    /// * with another number of slots, tasks may wait for a CPU as much as before, or not at all; with fewer on the same CPUs their work
+    ///   may take less time, and more may save nothing, because tasks also share caches and memory;
     /// * the replay of the unchanged run differs from the measured time.
     ///
     /// The interval of the time after the changes also contains the spread between runs, because another run is compared
@@ -55,13 +59,17 @@ impl Model<'_> {
         let (drawn_low, drawn_high) = quantiles(&draws).unwrap_or((saves, saves));
         let [least, most] = [|part: &Part| part.range.0, |part: &Part| part.range.1]
             .map(|range| self.now() - self.seconds(&self.stretched(scenario, range)));
-        let uncrowded = self.now() - self.seconds(&self.uncrowded(scenario));
+        let [fewest, most_waits] = [self.uncrowded(scenario), self.as_crowded(scenario)]
+            .map(|scenario| self.now() - self.seconds(&scenario));
         let between_runs = Z * self.recorded.spread * (self.now() - saves);
         let own = (self.now() - self.recorded.seconds).abs();
         let below = (saves - drawn_low).max(0.0) + own;
         let above = (drawn_high - saves).max(0.0) + own;
-        let mut low = saves.min(least).min(uncrowded) - below;
-        let mut high = saves.max(most).max(uncrowded) + above;
+        let mut low = saves.min(least).min(fewest).min(most_waits) - below;
+        let mut high = saves.max(most).max(fewest).max(most_waits) + above;
+        if scenario.crowd.is_some() && scenario.slots > self.recorded.slots {
+            low = low.min(0.0);
+        }
         if scenario.slots >= self.recorded.slots {
             // Tasks that take less time on as many slots do not make it longer.
             low = low.max(0.0);
@@ -87,13 +95,23 @@ impl Model<'_> {
         stretched
     }
 
+    /// With another number of slots, the tasks may wait for a CPU as much as before.
+    fn as_crowded(&self, scenario: &Scenario) -> Scenario {
+        let mut scenario = scenario.clone();
+        scenario.crowd = None;
+        scenario
+    }
+
     /// With fewer slots the tasks may no longer wait for a CPU.
     fn uncrowded(&self, scenario: &Scenario) -> Scenario {
-        let mut scenario = scenario.clone();
+        let mut scenario = self.as_crowded(scenario);
         if scenario.slots < self.recorded.slots {
             let parts = self.recorded.parts.iter().zip(&mut scenario.remaining);
             for (_, remaining) in parts.filter(|(part, _)| part.kind == PartKind::CpuWait) {
                 *remaining = 0.0;
+            }
+            if self.recorded.cpus.is_some() {
+                scenario.shorten(1.0 + SHARED_MEMORY);
             }
         }
         scenario
@@ -144,7 +162,7 @@ impl Model<'_> {
             let (from, to) = alike.ranges[alike.ranks[*own]];
             let task = &stage.tasks[alike.sorted[from + random.below(to - from)]];
             before.push(task.seconds());
-            after.push(scenario.shortened(task.seconds(), &task.parts, &remaining));
+            after.push(scenario.time(task, stage.tasks.len(), &remaining));
         }
         (before, after)
     }

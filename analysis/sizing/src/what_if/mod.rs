@@ -37,6 +37,7 @@
 
 mod application;
 mod change;
+mod crowd;
 mod estimate;
 mod event_log;
 mod graph;
@@ -51,4 +52,4 @@ pub use change::Change;
 pub use estimate::Estimate;
 pub use event_log::from_event_log;
 pub use model::{Floor, Model, Scenario};
-pub use recorded::{Group, Part, PartKind, Recorded, RecordedStage, RecordedTask};
+pub use recorded::{Group, Part, PartKind, Recorded, RecordedStage, RecordedTask, SharedCpus};

@@ -3,8 +3,9 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use super::crowd::Crowd;
 use super::graph::{Place, places};
-use super::{Change, PartKind, Recorded, RecordedStage};
+use super::{Change, PartKind, Recorded, RecordedStage, RecordedTask};
 use crate::replay::schedule::{Work, ends};
 
 /// A recorded run that can be replayed.
@@ -53,6 +54,8 @@ pub struct Scenario {
     whole: f64,
     /// Queries whose tasks are absent.
     without: Vec<i64>,
+    /// Other waits for CPUs than recorded.
+    pub(super) crowd: Option<Crowd>,
 }
 
 impl Floor {
@@ -107,6 +110,7 @@ impl<'a> Model<'a> {
             remaining: vec![1.0; recorded.parts.len()],
             whole: 1.0,
             without: Vec::new(),
+            crowd: None,
         };
         for change in changes {
             for (part, remaining) in recorded.parts.iter().zip(&mut scenario.remaining) {
@@ -139,8 +143,12 @@ impl<'a> Model<'a> {
             let of_operators =
                 parts.filter(|(part, _)| matches!(part.kind, PartKind::OperatorCpuWait(_)));
             of_operators.for_each(|(_, remaining)| *remaining = 1.0);
+            return scenario;
         }
-        scenario
+        match scenario.slots {
+            slots if slots == recorded.slots.max(1) || slots == usize::MAX => scenario,
+            _ => self.crowded(scenario),
+        }
     }
 
     /// The scenario without a part of the tasks' times, by its position in [`Recorded::parts`], and if a query caused it, as
@@ -181,10 +189,10 @@ impl<'a> Model<'a> {
         self.seconds_with(scenario, |stage| {
             let place = &self.places[stage];
             let tasks = &self.recorded.stages[stage].tasks;
-            let all = place.order.iter().map(|task| {
-                let task = &tasks[*task];
-                scenario.shortened(task.seconds(), &task.parts, &scenario.remaining)
-            });
+            let all = place
+                .order
+                .iter()
+                .map(|task| scenario.time(&tasks[*task], tasks.len(), &scenario.remaining));
             all.collect()
         })
     }
@@ -251,13 +259,23 @@ impl Scenario {
         self.slots
     }
 
-    /// A task's time after the change, s. Parts that overlap take out no more than there is.
-    pub(super) fn shortened(&self, seconds: f64, parts: &[f64], remaining: &[f64]) -> f64 {
+    /// Makes all tasks so many times as fast.
+    pub(super) fn shorten(&mut self, times: f64) {
+        self.whole /= times;
+    }
+
+    /// The time after the change of a task of a stage with so many tasks, s. Parts that overlap take out no more than there is.
+    pub(super) fn time(&self, task: &RecordedTask, tasks: usize, remaining: &[f64]) -> f64 {
+        let (seconds, parts) = (task.seconds(), &task.parts);
         let gone = parts.iter().zip(remaining).map(|(part, remaining)| {
             let part = part.max(0.0).min(seconds);
             part * (1.0 - remaining)
         });
-        (seconds - gone.sum::<f64>()).max(0.0) * self.whole
+        let mut left = (seconds - gone.sum::<f64>()).max(0.0);
+        if let Some(crowd) = &self.crowd {
+            left += crowd.longer((self.slots, tasks), left, parts, remaining);
+        }
+        left.max(0.0) * self.whole
     }
 
     fn spread<'a>(&self, mut times: Vec<f64>, delays: &'a [f64]) -> (Vec<f64>, &'a [f64]) {

@@ -17,6 +17,17 @@ pub struct Recorded {
     pub parts: Vec<Part>,
     /// Stage attempts with tasks, in order of submission.
     pub stages: Vec<RecordedStage>,
+    /// The CPUs that all slots share, also if there are more or fewer slots; none if unknown, or if the slots are on several machines.
+    pub cpus: Option<SharedCpus>,
+}
+
+/// The CPUs of a machine, and who else uses them.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SharedCpus {
+    /// How many there are, or how many the machine's tasks may use.
+    pub count: f64,
+    /// How many of them all but tasks used, on average: the JIT compilers, garbage collection, the driver, other processes.
+    pub others: f64,
 }
 
 /// A stage attempt.
@@ -121,6 +132,14 @@ impl Part {
 }
 
 impl PartKind {
+    /// Whether a task does nothing in that time.
+    pub(super) fn is_wait(self) -> bool {
+        match self {
+            Self::Gc | Self::Disk | Self::Network | Self::CpuWait | Self::Python => true,
+            Self::Operator(_) | Self::OperatorCpuWait(_) | Self::Query(_) | Self::Other => false,
+        }
+    }
+
     /// The share of this part that remains after a change, 0 to 1; none if the change does not concern it.
     pub(super) fn remaining(self, change: &Change) -> Option<f64> {
         match (self, change) {

@@ -38,6 +38,7 @@ fn stage(stage: i32, submitted: f64, parents: &[i32], tasks: Vec<RecordedTask>) 
 
 fn recorded(seconds: f64, slots: usize, stages: Vec<RecordedStage>) -> Recorded {
     Recorded {
+        cpus: None,
         seconds,
         spread: 0.0,
         slots,
@@ -324,6 +325,7 @@ fn application() -> Application {
         ..Query::default()
     };
     Application {
+        cpus: None,
         id: "app".into(),
         started_ms: Some(0),
         ended_ms: Some(12_000),
