@@ -43,6 +43,8 @@ pub struct Config {
     pub tasks: TaskShare,
     /// Whether waits are recorded.
     pub waits: bool,
+    /// Whether the context switches of all CPUs are recorded.
+    pub switches: bool,
     /// Whether the code at each sample's address is recorded, for measurements of unfuse itself.
     pub instructions: bool,
     /// Interval of reports on the resources used by tasks and the host; none if disabled.
@@ -74,6 +76,7 @@ impl Default for Config {
             retention: Retention::default(),
             tasks: TaskShare::default(),
             waits: true,
+            switches: false,
             instructions: false,
             heartbeat: Some(Duration::from_secs(2)),
         }

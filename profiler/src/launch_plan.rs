@@ -99,6 +99,7 @@ impl LaunchPlan<'_> {
                     retention: config.retention,
                     tasks: config.tasks,
                     heartbeat: config.heartbeat,
+                    switches: None,
                 };
                 manager.start(writer);
             });

@@ -34,6 +34,7 @@ mod samplers;
 mod session;
 mod share;
 mod status;
+mod task_spans;
 pub mod timer;
 mod waiting;
 /// Public for `unfuse-fuzz` only.

@@ -18,6 +18,7 @@ use crate::config::Config;
 use crate::identity::{Identity, raise_capabilities, retain_capabilities};
 use crate::interpreter::Layout;
 use crate::pause::{FOLLOW, PauseListener};
+use crate::perf_event::HostSwitches;
 use crate::process;
 use crate::sampler::{self, Access, Assignment, END_SIGNAL, SEND_SIGNAL, SourceKind};
 use crate::samplers::{MOST_SAMPLERS, Samplers};
@@ -82,11 +83,12 @@ impl Manager<'_> {
 
     /// Forks the writer, then serves until the JVM ends. Then samplers end by themselves, and the writer after the last
     /// of them.
-    pub(crate) fn start(&self, writer: Writer<'_>) {
+    pub(crate) fn start(&self, mut writer: Writer<'_>) {
         let kept_by_writer = writer.descriptors();
         let forked = process::spawn(|| {
             process::detach(&kept_by_writer);
             process::set_title("unfuse-writer");
+            writer.switches = self.switches();
             if let Some(owner) = self.owner {
                 if let Err(e) = retain_capabilities(owner.inspection_capabilities()) {
                     let errno = e.raw_os_error().unwrap_or(libc::EPERM);
@@ -100,6 +102,29 @@ impl Manager<'_> {
         if let Ok(writer) = forked {
             self.serve(writer);
         }
+    }
+
+    /// Watches the CPUs, if that was asked for. Not for the JVM of another user: the user could read which processes of others
+    /// run.
+    fn switches(&self) -> Option<HostSwitches> {
+        if !self.config.switches || self.config.heartbeat.is_none() {
+            return None;
+        }
+        let is_allowed = self.owner.is_none_or(|owner| owner.uid().is_root());
+        let opened = match is_allowed {
+            true => {
+                if self.owner.is_some() {
+                    raise_capabilities();
+                }
+                HostSwitches::open()
+            }
+            false => Err(io::Error::from_raw_os_error(libc::EPERM)),
+        };
+        let failed = |e: io::Error| {
+            let errno = e.raw_os_error().unwrap_or(libc::EIO);
+            self.status().fail(Failure::Switches, errno);
+        };
+        opened.map_err(failed).ok()
     }
 
     fn serve(&self, writer: Pid) {

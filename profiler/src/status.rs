@@ -35,6 +35,7 @@ enum Word {
     Recording,
     PausedSince,
     PausedNs,
+    SwitchesErrno,
 }
 
 /// Kinds of failures; the word contains the errno of the last one.
@@ -46,6 +47,8 @@ pub(crate) enum Failure {
     Writer,
     /// A sampler could not start.
     Sampler,
+    /// The CPUs cannot be watched.
+    Switches,
 }
 
 impl Failure {
@@ -54,6 +57,7 @@ impl Failure {
             Self::Identity => Word::IdentityErrno,
             Self::Writer => Word::WriterErrno,
             Self::Sampler => Word::SamplerErrno,
+            Self::Switches => Word::SwitchesErrno,
         }
     }
 }
@@ -252,6 +256,11 @@ impl<'a> StatusWords<'a> {
         if let Some(e) = self.failure(Failure::Sampler) {
             return Some(format!(
                 "a sampler could not start: {e} (run `unfuse doctor`)"
+            ));
+        }
+        if let Some(e) = self.failure(Failure::Switches) {
+            return Some(format!(
+                "switches=on has no effect: the kernel does not let this user watch the CPUs ({e}). It needs root or CAP_PERFMON"
             ));
         }
         let died = self.count(Counter::SamplersDied);

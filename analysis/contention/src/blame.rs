@@ -53,6 +53,8 @@ pub(crate) struct Wait<'a> {
     units: f64,
     /// The culprits.
     by: Blamed<'a>,
+    /// Whether the kernel recorded that cause.
+    is_counted: bool,
 }
 
 /// Who is to blame for a wait.
@@ -67,6 +69,14 @@ enum Blamed<'a> {
 impl Wait<'_> {
     pub(crate) fn vertex(&self) -> Victim {
         (self.stage, self.kind, self.cell.host)
+    }
+
+    /// The cause and its seconds, if the kernel recorded it.
+    pub(crate) fn counted(&self) -> Option<(Source, f64)> {
+        match self.by {
+            Blamed::One(source) if self.is_counted => Some((source, self.blocked)),
+            _ => None,
+        }
     }
 }
 
@@ -106,6 +116,7 @@ pub(crate) fn each_wait(
                     blocked,
                     units: usual.units(victim, &cell),
                     by,
+                    is_counted: false,
                 };
                 let one = |process| Blamed::One(Source::Known(process));
                 let mut left = *blocked;
@@ -120,6 +131,17 @@ pub(crate) fn each_wait(
                     (causes, left) = cell.triage(workload, victim.task, left);
                     for (process, seconds) in causes {
                         tell(&wait(seconds, one(process)));
+                    }
+                    // Without the query's own tasks, others have their part too.
+                    if options.own_tasks {
+                        let causes;
+                        (causes, left) = cell.counted(workload, victim.task, left);
+                        for (source, seconds) in Collections::for_stages(&cell, causes) {
+                            tell(&Wait {
+                                is_counted: true,
+                                ..wait(seconds, Blamed::One(source))
+                            });
+                        }
                     }
                 }
                 if left > 0.0 {
@@ -296,8 +318,7 @@ impl Collections {
     /// Garbage collection, for each stage that made it necessary, with parts that add up to 1. If there was almost none in
     /// the window, the JVM stopped for another reason.
     fn stopped(&self, cell: &Cell) -> Vec<(KnownProcess, f64)> {
-        let collected = cell.known.iter().filter(|(process, _)| collects(**process));
-        let units: f64 = collected.clone().map(|(_, units)| units).sum();
+        let units = Self::units(cell);
         // Without a row of the host, nothing is known about the window.
         if !cell.known.is_empty()
             && units < COLLECTS * cell.span.seconds()
@@ -305,9 +326,35 @@ impl Collections {
         {
             return vec![(KnownProcess::Jvm, 1.0)];
         }
+        Self::parts(cell, units)
+    }
+
+    /// Causes, with time behind collector threads divided among those that made the collections necessary.
+    fn for_stages(cell: &Cell, causes: Vec<(Source, f64)>) -> Vec<(Source, f64)> {
+        let divided = causes
+            .into_iter()
+            .flat_map(|(source, seconds)| match source {
+                Source::Known(KnownProcess::Gc) => Self::parts(cell, Self::units(cell))
+                    .into_iter()
+                    .map(|(process, part)| (Source::Known(process), seconds * part))
+                    .collect(),
+                _ => vec![(source, seconds)],
+            });
+        divided.collect()
+    }
+
+    /// What garbage collection used of a cell.
+    fn units(cell: &Cell) -> f64 {
+        let collected = cell.known.iter().filter(|(process, _)| collects(**process));
+        collected.map(|(_, units)| units).sum()
+    }
+
+    /// Garbage collection by what made it necessary, with parts that add up to 1.
+    fn parts(cell: &Cell, units: f64) -> Vec<(KnownProcess, f64)> {
         if units <= 0.0 {
             return vec![(KnownProcess::Gc, 1.0)];
         }
+        let collected = cell.known.iter().filter(|(process, _)| collects(**process));
         let parts = collected.map(|(process, of_process)| (*process, of_process / units));
         parts.collect()
     }

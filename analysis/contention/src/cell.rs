@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    Executor, HostId, Kind, KnownProcess, Ratp, Resource, Span, StageId, TaskId, Workload, pool,
+    Executor, HostId, Kind, KnownProcess, Ratp, Resource, Source, Span, StageId, TaskId, Workload,
+    pool,
 };
 
 /// What a task used of a resource in a window, and how long it waited.
@@ -72,6 +73,8 @@ pub struct Cell {
     pub unknown: f64,
     /// For the CPU: what held tasks back.
     pub withheld: Vec<WithheldPart>,
+    /// For the CPU: what ran while a task waited, s, where that was counted.
+    pub queued: BTreeMap<TaskId, BTreeMap<Source, f64>>,
 }
 
 /// The part of run-queue waits that no neighbour caused, see [`Withheld`](crate::Withheld).
@@ -116,6 +119,7 @@ impl Cell {
             known,
             unknown: (possible - used).max(0.0),
             withheld: Vec::new(),
+            queued: BTreeMap::new(),
         }
     }
 
@@ -138,6 +142,33 @@ impl Cell {
         });
         let causes = causes.filter(|(_, seconds)| *seconds > 0.0).collect();
         (causes, left)
+    }
+
+    /// Divides the part of a task's run-queue wait whose causes were counted, in seconds: the causes, and what is left to be
+    /// shared out by use. All add up to the wait. As in [`Cell::blame`], time behind a query counts less the higher its weight is.
+    pub fn counted(
+        &self,
+        workload: &Workload,
+        task: TaskId,
+        blocked: f64,
+    ) -> (Vec<(Source, f64)>, f64) {
+        let Some(queued) = self.queued.get(&task) else {
+            return (Vec::new(), blocked);
+        };
+        let weight = |source: &Source| {
+            let stage = source.stage();
+            stage.map_or(1.0, |stage| workload.weight(stage.query))
+        };
+        let weighed = queued
+            .iter()
+            .map(|(source, s)| (*source, s / weight(source)));
+        let sum: f64 = weighed.clone().map(|(_, seconds)| seconds).sum();
+        if sum <= 0.0 {
+            return (Vec::new(), blocked);
+        }
+        let counted = queued.values().sum::<f64>().min(blocked);
+        let causes = weighed.map(|(source, seconds)| (source, counted * seconds / sum));
+        (causes.collect(), blocked - counted)
     }
 
     /// Keeps the free part of a pool for the tasks that use execution memory, by position.

@@ -85,8 +85,8 @@ pub use ratp::Ratp;
 pub use resource::{Kind, KnownProcess, Resource};
 pub use rules::{Evidence, Suggestion, Thresholds, suggestions};
 pub use tables::{
-    Capacity, Heartbeat, Host, Idle, Interval, KnownUse, NamedProcess, OperatorShare, Query, Span,
-    Stage, Tables, Task, Withheld,
+    Capacity, Heartbeat, Host, Idle, Interval, KnownUse, NamedProcess, OperatorShare, Query,
+    Queued, Span, Stage, Tables, Task, Withheld,
 };
 pub use timeline::{Slice, Timeline};
 pub use windows::{cells, windows};

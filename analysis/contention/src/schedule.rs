@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{HostId, Interval, Span, StageId, Tables, Task};
+use crate::{HostId, Span, StageId, Tables, Task, TaskId};
 
 /// When a row begins and ends, and its position in its table.
 pub(crate) type Timed = (Span, usize);
@@ -22,6 +22,8 @@ pub(crate) struct HostRows {
     pub(crate) idle: Vec<Timed>,
     /// What held its tasks back.
     pub(crate) withheld: Vec<Timed>,
+    /// What the CPUs ran while its tasks waited for them.
+    pub(crate) queued: Vec<Timed>,
 }
 
 /// The rows of each host that has tasks, and the tasks of each stage.
@@ -34,7 +36,7 @@ pub(crate) struct Schedule {
 
 impl Schedule {
     /// Of tables in their one order.
-    pub(crate) fn new<'a>(tables: &'a Tables, task_of: impl Fn(&Interval) -> &'a Task) -> Self {
+    pub(crate) fn new<'a>(tables: &'a Tables, task: impl Fn(TaskId) -> &'a Task) -> Self {
         let mut schedule = Self::default();
         for (at, task) in tables.tasks.iter().enumerate() {
             let host = schedule.hosts.entry(task.host).or_default();
@@ -46,7 +48,7 @@ impl Schedule {
         }
         schedule.tasks.sort_unstable();
         for (at, row) in tables.intervals.iter().enumerate() {
-            let task = task_of(row);
+            let task = task(row.task);
             let host = schedule.hosts.entry(task.host).or_default();
             push(&mut host.intervals, row.span, at);
             // Waiting for a slot is no part of a task's life, so it adds its ends.
@@ -72,6 +74,11 @@ impl Schedule {
                 push(&mut host.withheld, row.span, at);
             }
         }
+        for (at, row) in tables.queued.iter().enumerate() {
+            if let Some(host) = schedule.hosts.get_mut(&task(row.task).host) {
+                push(&mut host.queued, row.span, at);
+            }
+        }
         schedule.sort();
         schedule.cut_at_heartbeats(tables);
         schedule
@@ -86,8 +93,9 @@ impl Schedule {
                 known,
                 idle,
                 withheld,
+                queued,
             } = host;
-            for rows in [intervals, tasks, known, idle, withheld] {
+            for rows in [intervals, tasks, known, idle, withheld, queued] {
                 rows.sort_by_key(|(span, _)| span.start);
             }
             cuts.sort_unstable();

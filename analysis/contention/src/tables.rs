@@ -4,7 +4,9 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Executor, HostId, Kind, KnownProcess, ProcessId, QueryId, Resource, StageId, TaskId};
+use crate::{
+    Executor, HostId, Kind, KnownProcess, ProcessId, QueryId, Resource, Source, StageId, TaskId,
+};
 
 /// A span in one host's clock, ns; the end is exclusive.
 ///
@@ -225,6 +227,20 @@ pub struct Withheld {
     pub units: f64,
 }
 
+/// Time in which a task could run while its CPU ran something else: counted by the kernel, where it was recorded. The rest of
+/// its run-queue waits is shared out by use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Queued {
+    /// The task that waited.
+    pub task: TaskId,
+    /// The span.
+    pub span: Span,
+    /// What its CPU ran.
+    pub source: Source,
+    /// For how long, s; at most the span.
+    pub seconds: f64,
+}
+
 /// A moment at which a host reported; windows are cut there (section 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
@@ -271,6 +287,9 @@ pub struct Tables {
     /// CPU time that no neighbour used.
     #[serde(default)]
     pub withheld: Vec<Withheld>,
+    /// Run-queue waits whose causes were counted.
+    #[serde(default)]
+    pub queued: Vec<Queued>,
     /// Times at which windows are cut, besides the bounds of tasks. Pass the ends of the interval rows for the finest
     /// windows.
     pub heartbeats: Vec<Heartbeat>,

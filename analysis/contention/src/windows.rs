@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::schedule::{HostRows, Reach, Timed, between};
 use crate::{
-    Cell, Executor, HostId, Idle, Interval, Kind, KnownProcess, KnownUse, Resource, Span, StageId,
-    Task, TaskUse, Withheld, WithheldPart, Workload,
+    Cell, Executor, HostId, Idle, Interval, Kind, KnownProcess, KnownUse, Queued, Resource, Source,
+    Span, StageId, Task, TaskId, TaskUse, Withheld, WithheldPart, Workload,
 };
 
 /// The windows of a host, one after the other, cut where any of its tasks starts or ends and at heartbeats.
@@ -92,6 +92,7 @@ struct HostSweep<'a> {
     known: Sweep<'a, &'a KnownUse>,
     idle: Sweep<'a, &'a Idle>,
     withheld: Sweep<'a, &'a Withheld>,
+    queued: Sweep<'a, &'a Queued>,
 }
 
 impl<'a> HostSweep<'a> {
@@ -103,6 +104,7 @@ impl<'a> HostSweep<'a> {
             known: Sweep::new(&rows.known),
             idle: Sweep::new(&rows.idle),
             withheld: Sweep::new(&rows.withheld),
+            queued: Sweep::new(&rows.queued),
         }
     }
 
@@ -138,6 +140,12 @@ impl<'a> HostSweep<'a> {
                 cell.withhold(row, part, window);
             }
         }
+        for (row, part) in self.queued.during(window, |at| &tables.queued[at]) {
+            if let Some(cell) = cells.get_mut(&all(Resource::Cpu)) {
+                let of_task = cell.queued.entry(row.task).or_default();
+                *of_task.entry(row.source).or_default() += row.seconds * part;
+            }
+        }
         let close = |((resource, executor), measured): ((Resource, Executor), CellMeasurement)| {
             let used = measured.used();
             let possible = (measured.idle > 0.0).then(|| (used + measured.idle) / window.seconds());
@@ -160,6 +168,7 @@ impl<'a> HostSweep<'a> {
                 measured.known,
             );
             cell.withheld = withheld.collect();
+            cell.queued = measured.queued;
             cell.keep_free(&measured.of_pool);
             cell
         };
@@ -217,6 +226,8 @@ struct CellMeasurement {
     withheld: BTreeMap<(KnownProcess, Option<Executor>), f64>,
     /// Units by which the capacity was smaller.
     lost: f64,
+    /// What ran while a task waited, s.
+    queued: BTreeMap<TaskId, BTreeMap<Source, f64>>,
 }
 
 impl CellMeasurement {

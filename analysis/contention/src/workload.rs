@@ -70,7 +70,7 @@ impl Workload {
             schedule: Schedule::default(),
         };
         workload.check()?;
-        let schedule = Schedule::new(&workload.tables, |row| workload.task_of(row));
+        let schedule = Schedule::new(&workload.tables, |task| workload.checked_task(task));
         workload.schedule = schedule;
         for capacity in &workload.tables.capacities {
             let resource = capacity.resource;
@@ -116,7 +116,12 @@ impl Workload {
 
     /// The task of an interval that [`Workload::new`] has checked.
     pub(crate) fn task_of(&self, row: &Interval) -> &Task {
-        self.task(row.task).expect("intervals were checked")
+        self.checked_task(row.task)
+    }
+
+    /// The task of a row that [`Workload::new`] has checked.
+    fn checked_task(&self, id: TaskId) -> &Task {
+        self.task(id).expect("rows were checked")
     }
 
     /// What a task did, by kind and time.
@@ -267,6 +272,13 @@ impl Workload {
                 });
             }
         }
+        for queued in &tables.queued {
+            let task = self.task(queued.task);
+            let task = task.ok_or(InputError::NoTask(queued.task))?;
+            used(queued.span, queued.seconds, || {
+                format!("run-queue wait of task {}", task.id.0)
+            })?;
+        }
         for heartbeat in &tables.heartbeats {
             self.host(heartbeat.host)?;
             time(heartbeat.at, || {
@@ -354,6 +366,11 @@ fn sort(tables: &mut Tables) {
             .cmp(&(b.host, b.process, b.executor, b.span))
             .then(a.part.total_cmp(&b.part))
             .then(a.units.total_cmp(&b.units))
+    });
+    tables.queued.sort_by(|a, b| {
+        (a.task, a.source, a.span)
+            .cmp(&(b.task, b.source, b.span))
+            .then(a.seconds.total_cmp(&b.seconds))
     });
     tables.operators.sort_by(|a, b| {
         (a.stage, &a.operator)

@@ -108,7 +108,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         "[{bar:24}] {pos} of {len} runs of a victim, {elapsed}",
     )?);
     let mut random = Random(asked.seed);
-    let tool = Tool::Unfuse("rate=200".to_owned(), Vec::new());
+    let tool = Tool::Unfuse("rate=200,switches=on".to_owned(), Vec::new());
     let mut scores = Scores::default();
     for victim in VICTIMS {
         let sql = queries.get(victim).context("TPC-DS has the victim")?;
@@ -130,6 +130,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         }
         let profile = server.stop()?;
         let recorded = RecordedWorkload::open(&profile)?;
+        let by_use = recorded.by_use()?;
         let executions = executions(&Profile::open(&profile)?);
         for (trial, times) in ran {
             let name = trial.name();
@@ -137,7 +138,11 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
                 execution_s: *executions.get(&name).context("the victim's execution")?,
                 client_s: times.get(&name).context("the victim ran")?.seconds(),
             };
-            scores.add(trial, time, said(spark, &recorded, &profile, trial)?);
+            let said = said(spark, [&recorded, &by_use], &profile, trial)?;
+            scores.add(trial, time, said);
+            let victim = recorded.query(&name)?;
+            let [counted, shared] = [&recorded, &by_use].map(|from| from.queued(victim));
+            scores.compare(counted, &shared.0);
         }
     }
     bar.finish_and_clear();
@@ -170,7 +175,7 @@ fn warm_up(server: &Server, victim: &'static str, sql: &str) -> Result<()> {
 /// What each method says about the neighbours of a trial.
 fn said(
     spark: &Spark,
-    recorded: &RecordedWorkload,
+    [recorded, by_use]: [&RecordedWorkload; 2],
     profile: &Path,
     trial: Trial,
 ) -> Result<Vec<(usize, Said)>> {
@@ -211,6 +216,7 @@ fn said(
             Said {
                 scores: [
                     recorded.blamed(victim, Culprit::Query(query)),
+                    by_use.blamed(victim, Culprit::Query(query)),
                     cpu_seconds_beside(recorded, victim, query),
                     overlap(0),
                     overlap(1),

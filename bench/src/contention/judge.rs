@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use unfuse_contention::{
-    BlockedTime, By, Culprit, Entity, Filter, Graph, KnownProcess, Options, QueryId, Resource,
-    Span, Workload, baseline, from_profile, top,
+    BlockedTime, By, Culprit, Entity, Filter, Graph, Kind, KnownProcess, Options, QueryId,
+    Resource, Span, Workload, baseline, from_profile, top,
 };
 use unfuse_postprocess::Profile;
 
@@ -46,6 +46,31 @@ impl RecordedWorkload {
         Ok(Self {
             workload: Workload::new(input.tables)?,
         })
+    }
+
+    /// The same without what the kernel counted of waits for CPUs: they are shared out by use.
+    pub fn by_use(&self) -> Result<Self> {
+        let mut tables = self.workload.tables().clone();
+        tables.queued.clear();
+        Ok(Self {
+            workload: Workload::new(tables)?,
+        })
+    }
+
+    /// How a query's waits for CPUs are divided: seconds by culprit, and how many of all were counted.
+    pub fn queued(&self, victim: QueryId) -> (BTreeMap<Culprit, f64>, f64) {
+        let options = Options {
+            victims: [victim].into(),
+            ..Options::default()
+        };
+        let graph = Graph::build(&self.workload, &options);
+        let mut seconds: BTreeMap<Culprit, f64> = BTreeMap::new();
+        for path in graph.explanations() {
+            if path.kind == Kind::RunQueue {
+                *seconds.entry(path.culprit).or_default() += path.seconds;
+            }
+        }
+        (seconds, graph.counted.values().sum())
     }
 
     /// The query whose statement has this name.

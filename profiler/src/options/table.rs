@@ -223,6 +223,18 @@ pub const OPTIONS: &[AgentOption] = &[
         },
     },
     AgentOption {
+        name: "switches",
+        values: "`on`, `off`",
+        default: "`off`",
+        meaning: "Whether to record which threads of the host run while tasks wait for a CPU, with which `unfuse blame` counts \
+                  instead of estimating. Needs root or CAP_PERFMON, and heartbeats.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            options.config.switches = switch(value)?;
+            Ok(())
+        },
+    },
+    AgentOption {
         name: "map",
         values: "4 to 16384",
         default: "256",

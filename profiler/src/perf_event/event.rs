@@ -183,7 +183,7 @@ fn set_period(event: BorrowedFd<'_>, period: u64) -> bool {
 }
 
 /// Has an event count, or not. The system call does not fail on an event of ours.
-fn set_enabled(event: BorrowedFd<'_>, enabled: bool) {
+pub(super) fn set_enabled(event: BorrowedFd<'_>, enabled: bool) {
     let event = event.as_raw_fd();
     // SAFETY: the descriptor is an event of ours; both calls take an integer only.
     unsafe {
@@ -233,12 +233,25 @@ fn open_any(tid: u32, period_ns: u64, waits: bool, pages: usize) -> io::Result<O
     }
 }
 
+/// Opens an event on a thread, on whichever CPU it runs.
 pub(super) fn open_with(attributes: &perf_event_attr, tid: u32) -> io::Result<OwnedFd> {
+    open_on(attributes, tid.cast_signed(), -1)
+}
+
+/// Opens an event on a CPU, whichever thread runs there.
+pub(super) fn open_on_cpu(attributes: &perf_event_attr, cpu: u32) -> io::Result<OwnedFd> {
+    open_on(attributes, -1, cpu.cast_signed())
+}
+
+fn open_on(
+    attributes: &perf_event_attr,
+    thread: libc::pid_t,
+    cpu: libc::c_int,
+) -> io::Result<OwnedFd> {
     let mut attributes = *attributes;
     let flags = u64::from(sys::bindings::PERF_FLAG_FD_CLOEXEC);
     // SAFETY: `attributes` is a complete perf_event_attr whose `size` field is set.
-    let fd =
-        unsafe { sys::perf_event_open(&mut attributes, tid as libc::pid_t, -1, -1, flags as _) };
+    let fd = unsafe { sys::perf_event_open(&mut attributes, thread, cpu, -1, flags as _) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }

@@ -3,7 +3,7 @@
 use perf_event_open_sys::bindings::{
     PERF_RECORD_LOST, PERF_RECORD_LOST_SAMPLES, PERF_RECORD_MISC_CPUMODE_MASK,
     PERF_RECORD_MISC_KERNEL, PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
-    PERF_RECORD_SAMPLE, PERF_RECORD_SWITCH,
+    PERF_RECORD_SAMPLE, PERF_RECORD_SWITCH, PERF_RECORD_SWITCH_CPU_WIDE,
 };
 
 /// Bytes of `perf_event_header`.
@@ -23,6 +23,8 @@ pub enum Record<'a> {
     Leaving(Sample<'a>),
     /// The thread leaves its CPU or returns to one.
     Switch(Switch),
+    /// A CPU goes from one thread to another.
+    Handover(Handover),
     /// The kernel dropped this many records.
     Lost(u64),
     /// Another or an invalid record.
@@ -47,6 +49,26 @@ pub enum SwitchTarget {
     Wait,
     /// Off its CPU although it could continue: another thread has the CPU now.
     Queue,
+}
+
+/// A CPU gets another thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Handover {
+    /// CLOCK_MONOTONIC ns.
+    pub time: u64,
+    /// The thread that leaves the CPU, if it could continue.
+    pub preempted: Option<HostThread>,
+    /// The thread that gets the CPU.
+    pub to: HostThread,
+}
+
+/// A thread of the host, as this process numbers it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct HostThread {
+    /// Its process; 0 for an idle CPU, and where processes of another namespace run.
+    pub pid: u32,
+    /// Its number; 0 as above.
+    pub tid: u32,
 }
 
 /// A sample as in the ring.
@@ -145,6 +167,7 @@ impl<'a> Record<'a> {
                 cursor.u64().map(Self::Lost)
             }
             PERF_RECORD_SWITCH => cursor.switch(misc_and_size).map(Record::Switch),
+            PERF_RECORD_SWITCH_CPU_WIDE => cursor.handover(misc_and_size).map(Self::Handover),
             PERF_RECORD_LOST_SAMPLES => cursor.u64().map(Self::Lost),
             _ => Some(Self::Other),
         }
@@ -182,6 +205,27 @@ impl<'a> Cursor<'a> {
             (true, true) => SwitchTarget::Queue,
         };
         Some(Switch { time, to })
+    }
+
+    fn thread(&mut self) -> Option<HostThread> {
+        // The kernel says -1 for a thread that has no number any more.
+        let mut number = || self.u32().map(|number| number.cast_signed().max(0) as u32);
+        let (pid, tid) = (number()?, number()?);
+        Some(HostThread { pid, tid })
+    }
+
+    /// There is a record of the thread that leaves, and one of the thread that comes, but none of an idle CPU's.
+    fn handover(&mut self, misc: u32) -> Option<Handover> {
+        let other = self.thread()?;
+        let own = self.thread()?;
+        let time = self.u64()?;
+        let leaves = misc & PERF_RECORD_MISC_SWITCH_OUT != 0;
+        let is_preempted = leaves && misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0;
+        Some(Handover {
+            time,
+            preempted: is_preempted.then_some(own),
+            to: if leaves { other } else { own },
+        })
     }
 
     /// The fields in the order of perf_event_open(2) for the sample type of `event`.
@@ -297,6 +341,30 @@ mod tests {
             Record::Other,
             "one without its trailer"
         );
+    }
+
+    #[test]
+    fn a_handover_names_both_threads() {
+        let bytes = |misc: u32, words: &[u64]| {
+            let mut bytes = switch_bytes(misc, words);
+            bytes[..4].copy_from_slice(&PERF_RECORD_SWITCH_CPU_WIDE.to_ne_bytes());
+            bytes
+        };
+        let words = [7 | 8 << 32, 5 | u64::from(u32::MAX) << 32, 30];
+        let out = PERF_RECORD_MISC_SWITCH_OUT;
+        let both = out | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
+        let (own, other) = (HostThread { pid: 5, tid: 0 }, HostThread { pid: 7, tid: 8 });
+        for (misc, preempted, to) in [(out, None, other), (both, Some(own), other), (0, None, own)]
+        {
+            let handover = Handover {
+                time: 30,
+                preempted,
+                to,
+            };
+            let record = bytes(misc, &words);
+            assert_eq!(Record::parse(&record), Record::Handover(handover));
+        }
+        assert_eq!(Record::parse(&bytes(out, &words[..2])), Record::Other);
     }
 
     proptest! {

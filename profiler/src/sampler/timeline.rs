@@ -1,10 +1,9 @@
 //! The tasks of a thread over time, from the marks in shared memory.
 
-use std::collections::VecDeque;
-
-use unfuse_codemap::{CodeMap, MarkCursor, MarkKind};
+use unfuse_codemap::{CodeMap, MarkCursor};
 
 use crate::share::TaskShare;
+use crate::task_spans::TaskSpans;
 use crate::wire::TaskAttempt;
 
 /// A task of the thread.
@@ -15,18 +14,12 @@ pub(super) struct Task {
     pub(super) drawn: bool,
 }
 
-struct Span {
-    start: u64,
-    end: u64,
-    task: Task,
-}
-
 /// The tasks of one thread, in order of time.
 pub(super) struct Timeline<'a> {
     map: &'a CodeMap,
     cursor: MarkCursor,
     tid: u32,
-    spans: VecDeque<Span>,
+    spans: TaskSpans<Task>,
     lost_told: u64,
     share: TaskShare,
     seed: u64,
@@ -40,7 +33,7 @@ impl<'a> Timeline<'a> {
             map,
             cursor: map.marks().reader(),
             tid,
-            spans: VecDeque::new(),
+            spans: TaskSpans::default(),
             lost_told: 0,
             share,
             seed,
@@ -63,33 +56,17 @@ impl<'a> Timeline<'a> {
             if mark.tid != self.tid {
                 continue;
             }
-            // A start without an end (a task that failed early) ends where the next one begins.
-            if let Some(open) = self.spans.back_mut().filter(|span| span.end == u64::MAX) {
-                open.end = mark.time;
-            }
-            if mark.kind == MarkKind::Start {
-                let key = TaskAttempt {
-                    stage: mark.stage,
-                    stage_attempt: mark.stage_attempt,
-                    task: mark.task,
-                };
-                self.spans.push_back(Span {
-                    start: mark.time,
-                    end: u64::MAX,
-                    task: Task {
-                        key,
-                        drawn: self.share.draws(key, self.seed),
-                    },
-                });
-            }
+            let (share, seed) = (self.share, self.seed);
+            self.spans.add(&mark, |key| Task {
+                key,
+                drawn: share.draws(key, seed),
+            });
         }
     }
 
     /// The task that ran at `time`.
     pub(super) fn task_at(&self, time: u64) -> Option<Task> {
-        let after = self.spans.partition_point(|span| span.start <= time);
-        let span = self.spans.get(after.checked_sub(1)?)?;
-        (time < span.end).then_some(span.task)
+        self.spans.at(time)
     }
 
     /// Whether the task at `time` is not profiled.
@@ -99,7 +76,7 @@ impl<'a> Timeline<'a> {
 
     /// Drops tasks that ended before `time`.
     pub(super) fn forget_before(&mut self, time: u64) {
-        while self.spans.pop_front_if(|span| span.end < time).is_some() {}
+        self.spans.forget_before(time);
     }
 
     /// Marks lost since the last call.

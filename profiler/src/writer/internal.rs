@@ -59,6 +59,11 @@ struct Thread {
 }
 
 impl InternalThreads {
+    /// The work of a thread that was seen at the last look; none of one that is not the JVM's own.
+    pub(super) fn work_of(&self, tid: u32) -> Option<&'static str> {
+        self.seen.get(&tid)?.as_ref().map(|thread| thread.work)
+    }
+
     /// Reads all threads under `/proc/PID/task`. Threads that have ended are dropped, with their CPU time since the
     /// last call.
     pub(super) fn look(&mut self, tasks: &Path, period_ns: u64) -> Vec<ThreadUsage> {

@@ -11,6 +11,7 @@ mod python;
 mod records;
 mod segments;
 mod spool;
+mod switches;
 mod symbols;
 mod tables;
 mod work;
@@ -25,10 +26,12 @@ use unfuse_format::{FormatError, LiveMarker, ProfileDir, Retention};
 
 use crate::clock::{EpochOffset, monotonic_ns};
 use crate::names::{host, writer_name};
+use crate::perf_event::HostSwitches;
 use crate::share::TaskShare;
 use crate::status::{Failure, StatusWords};
 use events::Events;
 use generations::Generations;
+use switches::SwitchMeter;
 use tables::Tables;
 use work::Work;
 
@@ -77,6 +80,8 @@ pub(crate) struct Writer<'a> {
     pub(crate) retention: Retention,
     pub(crate) tasks: TaskShare,
     pub(crate) heartbeat: Option<Duration>,
+    /// The CPUs, if they are watched.
+    pub(crate) switches: Option<HostSwitches>,
 }
 
 impl Writer<'_> {
@@ -94,7 +99,7 @@ impl Writer<'_> {
     }
 
     /// Writes until all senders are gone.
-    pub(crate) fn run(self) {
+    pub(crate) fn run(mut self) {
         let dir = match self.place.open() {
             Ok(dir) => dir,
             Err(e) => {
@@ -124,7 +129,9 @@ impl Writer<'_> {
         tables.process.rate_hz = self.rate_hz;
         tables.process.source = self.source.to_owned();
         tables.process.start_ns = clock.epoch_ns(monotonic_ns());
-        let written = Work::new(&self, dir, tables, clock, generations).run(&self);
+        let switches = self.switches.take();
+        let switches = switches.map(|on| SwitchMeter::new(on, self.jvm, self.map));
+        let written = Work::new(&self, dir, tables, clock, generations, switches).run(&self);
         match (live, written) {
             (Ok(live), Err(errno)) => live.fail(errno),
             (live, _) => drop(live),
@@ -181,6 +188,7 @@ mod tests {
             retention: Retention::default(),
             tasks: TaskShare::default(),
             heartbeat: None,
+            switches: None,
         };
         writer.run();
         let processes = dir.read::<ProcessRow>().unwrap().rows;

@@ -130,6 +130,16 @@ impl OutsideMeter {
             .collect()
     }
 
+    /// Who a process is, as rows name it; none for the JVM, its descendants, and processes that the last scan did not see.
+    pub(super) fn process(&mut self, pid: u32) -> Option<OutsideRow> {
+        let last = self.last.as_mut()?;
+        let java = Ancestors::new(self.jvm, last).outside(pid)?;
+        let seen = last.processes.get_mut(&pid)?;
+        let home = seen.home.get_or_insert_with(|| Home::of(pid)).clone();
+        let command = shown_command(&seen.stat);
+        Some(self.row((java, command, home), Used::default()))
+    }
+
     fn scan(&self) -> Scan {
         let mut scan = Scan {
             at_ns: monotonic_ns(),

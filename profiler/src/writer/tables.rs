@@ -4,9 +4,9 @@ use super::records::Records;
 use super::spool::SpoolLimit;
 use serde::Deserialize;
 use unfuse_format::{
-    CachedRow, CodegenRow, ExecutionRow, FormatError, Frame, FrameKind, HostRow, IntervalRow,
-    OutsideRow, PlanRow, ProcessRow, ProfileDir, SampleKind, SampleRow, SourceRow, StageRow, Table,
-    TaskRow,
+    CachedRow, CodegenRow, CpuWaitRow, ExecutionRow, FormatError, Frame, FrameKind, HostRow,
+    IntervalRow, OutsideRow, PlanRow, ProcessRow, ProfileDir, SampleKind, SampleRow, SourceRow,
+    StageRow, Table, TaskRow,
 };
 
 use super::events::Event;
@@ -283,6 +283,19 @@ impl Tables {
                 app: process.app.clone(),
                 host: process.host.clone(),
                 pid: process.pid,
+                ..row
+            });
+        }
+    }
+
+    /// Adds who had the CPUs while tasks waited since the last heartbeat.
+    pub(super) fn cpu_waits(&mut self, rows: Vec<CpuWaitRow>) {
+        let process = &self.process;
+        for row in rows {
+            self.segments.cpu_waits.push(CpuWaitRow {
+                app: process.app.clone(),
+                host: process.host.clone(),
+                executor: process.executor.clone(),
                 ..row
             });
         }

@@ -21,6 +21,7 @@ use super::generations::Generations;
 use super::host::HostMeter;
 use super::internal::InternalThreads;
 use super::outside::OutsideMeter;
+use super::switches::SwitchMeter;
 use super::symbols::Symbols;
 use super::tables::{Tables, frame, sample_of};
 use crate::clock::{EpochOffset, monotonic_ns};
@@ -54,6 +55,7 @@ pub(super) struct Work {
     generations: Generations,
     host: HostMeter,
     outside: OutsideMeter,
+    switches: Option<SwitchMeter>,
     completeness: Completeness,
     /// When the JVM's own threads were read, ns since the epoch.
     looked_ns: i64,
@@ -70,6 +72,7 @@ impl Work {
         tables: Tables,
         clock: EpochOffset,
         generations: Generations,
+        switches: Option<SwitchMeter>,
     ) -> Self {
         let outside = OutsideMeter::new(writer.jvm, writer.heartbeat.is_some());
         Self {
@@ -83,6 +86,7 @@ impl Work {
             generations,
             host: HostMeter::new(writer.jvm, &outside.descendants()),
             outside,
+            switches,
             completeness: Completeness::default(),
             looked_ns: clock.epoch_ns(monotonic_ns()),
             ordered: 0,
@@ -114,11 +118,17 @@ impl Work {
             if !jvm_gone {
                 fds.push(PollFd::new(writer.events.as_fd(), PollFlags::POLLIN));
             }
+            let watched = self.switches.iter().flat_map(SwitchMeter::descriptors);
+            fds.extend(watched.map(|cpu| PollFd::new(cpu, PollFlags::POLLIN)));
             let _ = poll(
                 &mut fds,
                 PollTimeout::try_from(writer.heartbeat.unwrap_or(LOOK_EVERY).min(LOOK_EVERY))
                     .unwrap_or(PollTimeout::MAX),
             );
+            drop(fds);
+            if let Some(switches) = &mut self.switches {
+                switches.read(writer.map);
+            }
             let before = self.ordered;
             jvm_gone |= self.read_events(&writer.events);
             let ordered = self.ordered > before;
@@ -139,6 +149,7 @@ impl Work {
                 // Both at the same time.
                 self.look_at_internal_threads(writer, false);
                 self.look_at_host();
+                self.look_at_cpus(writer);
                 beat = Instant::now();
                 looked = beat;
             }
@@ -332,6 +343,14 @@ impl Work {
         if let Some(row) = self.host.look(self.clock, &self.outside.descendants()) {
             self.tables.host(row);
             self.tables.outside(outside);
+        }
+    }
+
+    /// Adds who had the CPUs while tasks waited. After the look at processes, which says who they are.
+    fn look_at_cpus(&mut self, writer: &Writer<'_>) {
+        if let Some(switches) = &mut self.switches {
+            let rows = switches.rows(writer.map, self.clock, &self.internal, &mut self.outside);
+            self.tables.cpu_waits(rows);
         }
     }
 

@@ -1,18 +1,23 @@
 //! The answer as data, which `--json` prints and the text is made from.
 
+use std::collections::BTreeSet;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
-use unfuse_contention::{Culprit, Explanation, Input, Options, VictimStages, Workload};
+use unfuse_contention::{Culprit, Explanation, Input, Options, QueryId, VictimStages, Workload};
 use unfuse_sizing::what_if::Estimate;
 
 use super::Question;
 use super::advice::advice_on;
-use super::graph_index::{GraphIndex, victim};
+use super::graph_index::{GraphIndex, run_queue, sum, victim};
 use super::names::{CulpritKind, name_of};
 use super::notes::notes;
 use super::ranking::ranked;
 use super::simple::Simple;
+
+/// A part that is most of something.
+const MOST: f64 = 0.8;
 
 /// The whole answer.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -98,6 +103,10 @@ pub(super) struct Victim {
     pub(super) by_hypervisor_seconds: f64,
     /// Blocked time with an unknown cause, s.
     pub(super) by_unknown_seconds: f64,
+    /// Run-queue waits among the blocked time, s.
+    pub(super) queued_seconds: f64,
+    /// The part of them whose causes the kernel recorded, s; the others are shared out by use.
+    pub(super) counted_seconds: f64,
     /// The culprit with the largest part, other than the query itself.
     pub(super) main_culprit: Option<String>,
 }
@@ -127,7 +136,8 @@ pub(super) struct Row {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub(super) victim_seconds_high: Option<f64>,
-    /// Whether the kernel recorded who ran while the victim waited. If not, waits are shared out by use.
+    /// Whether most of it is waits for a CPU, and for most of these the kernel recorded who ran meanwhile. If not, waits are shared
+    /// out by use.
     pub(super) exact: bool,
     /// The culprit, if the row is one's.
     #[serde(skip)]
@@ -142,6 +152,19 @@ pub(super) struct Row {
 }
 
 impl Row {
+    /// From the paths of the answer.
+    fn set_exact(&mut self, index: &GraphIndex<'_>, paths: &[Explanation]) {
+        let Some(culprit) = self.culprit else { return };
+        let own = paths.iter().filter(|path| path.culprit == culprit);
+        let victims: BTreeSet<QueryId> = own.clone().map(|path| path.victim).collect();
+        let counted = &index.graph.counted;
+        let counted = victims
+            .iter()
+            .filter_map(|victim| counted.get(&(*victim, culprit)));
+        let (counted, queued) = (sum(counted.copied()), sum(run_queue(own)));
+        self.exact = queued > MOST * self.seconds && counted > MOST * queued;
+    }
+
     pub(super) fn set_victim_seconds(&mut self, estimate: &Estimate) {
         // Nobody runs longer because a neighbour is absent.
         let seconds = |seconds: f64| Some(seconds.max(0.0));
@@ -207,7 +230,11 @@ impl Answer {
         victims.sort_by(|a, b| b.blocked_seconds.total_cmp(&a.blocked_seconds));
         Self {
             one_victim: question.victim.is_some(),
-            ranked: ranked(workload, &paths, question, question.by),
+            ranked: {
+                let mut rows = ranked(workload, &paths, question, question.by);
+                rows.iter_mut().for_each(|row| row.set_exact(index, &paths));
+                rows
+            },
             explanations: paths
                 .iter()
                 .take(question.top)

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use unfuse_contention::{
-    Culprit, Explanation, Graph, Key, KnownProcess, QueryId, Span, StageId, Workload,
+    Culprit, Explanation, Graph, Key, Kind, KnownProcess, QueryId, Span, StageId, Workload,
 };
 
 use super::Question;
@@ -80,6 +80,9 @@ pub(super) fn victim(index: &GraphIndex<'_>, question: &Question<'_>, query: Que
         .find(&Key::Victim(query))
         .and_then(|node| node.impact.get(&query))
         .map_or(0.0, |impact| impact.seconds);
+    let counted = index.graph.counted.iter();
+    let counted = counted.filter(|((victim, _), _)| *victim == query);
+    let counted = counted.map(|(_, seconds)| *seconds);
     let mut take = |culprit| culprits.remove(&culprit).unwrap_or(0.0);
     Victim {
         query: query.0,
@@ -98,10 +101,22 @@ pub(super) fn victim(index: &GraphIndex<'_>, question: &Question<'_>, query: Que
         by_own_limit_seconds: take(Culprit::Known(KnownProcess::OwnLimit)),
         by_hypervisor_seconds: take(Culprit::Known(KnownProcess::Hypervisor)),
         by_unknown_seconds: take(Culprit::Unknown),
+        queued_seconds: sum(run_queue(index.paths.get(&query).into_iter().flatten())),
+        counted_seconds: sum(counted),
         by_itself_seconds: itself,
         by_others_seconds: sum(culprits.into_values()),
         main_culprit: main,
     }
+}
+
+/// Seconds of the run-queue waits among paths.
+pub(super) fn run_queue<'a>(
+    paths: impl IntoIterator<Item = &'a Explanation>,
+) -> impl Iterator<Item = f64> {
+    let paths = paths.into_iter();
+    paths
+        .filter(|path| path.kind == Kind::RunQueue)
+        .map(|path| path.seconds)
 }
 
 /// The sum; 0 for no values, where `Iterator::sum` gives -0.

@@ -77,6 +77,15 @@ fn about(text: &mut String, victim: &Victim, scope: &Scope) {
         parts(victim)
     );
     paragraph(text, &ran);
+    // Less than a part in a hundred is no more than a remark.
+    if victim.counted_seconds > 0.01 * victim.queued_seconds {
+        let part = 100.0 * (victim.counted_seconds / victim.queued_seconds).min(1.0);
+        let counted = format!(
+            "For {part:.0}% of its waits for a CPU ({:.1} s), the kernel recorded who had the CPU; the others are shared out by use.",
+            victim.queued_seconds
+        );
+        paragraph(text, &counted);
+    }
 }
 
 /// Who slowed the victim down most, in seconds of the victim.

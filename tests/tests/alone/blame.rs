@@ -24,7 +24,7 @@ fn contention(profile: &Path, options: &[&str], case: &str, rows: u64) -> Comman
     command
 }
 
-fn blame(profile: &Path, arguments: &[&str]) -> Value {
+pub(super) fn blame(profile: &Path, arguments: &[&str]) -> Value {
     let mut command = unfuse();
     command.arg("blame").arg(profile).arg("--json");
     let output = run(command.args(arguments));
@@ -32,7 +32,7 @@ fn blame(profile: &Path, arguments: &[&str]) -> Value {
 }
 
 /// The id of the query with this description.
-fn query(profile: &Path, description: &str) -> String {
+pub(super) fn query(profile: &Path, description: &str) -> String {
     let answer = blame(profile, &[]);
     let victims = answer["victims"].as_array().expect("victims");
     let found = victims.iter().find(|victim| {
@@ -72,7 +72,7 @@ fn check_sooner(answer: &Value) {
 }
 
 /// What a failed test says of an answer: who accounts for which part.
-fn ranking(answer: &Value) -> String {
+pub(super) fn ranking(answer: &Value) -> String {
     let rows = answer["ranked"].as_array().into_iter().flatten();
     rows.map(|row| {
         format!(
@@ -308,13 +308,18 @@ fn a_full_heap_is_blamed_on_the_query_that_filled_it() {
 }
 
 /// A process that uses a CPU, or one that sleeps.
-struct Neighbour(Child);
+pub(super) struct Neighbour(Child);
 
 impl Neighbour {
     /// Runs a script under the name of a program of its own.
     fn start(program: &Path, script: &str) -> Self {
         let mut command = Command::new(program);
-        Self(command.args(["-c", script]).spawn().expect("a shell"))
+        Self::spawn(command.args(["-c", script]))
+    }
+
+    /// Runs a command.
+    pub(super) fn spawn(command: &mut Command) -> Self {
+        Self(command.spawn().expect("a process"))
     }
 }
 
@@ -326,7 +331,7 @@ impl Drop for Neighbour {
 }
 
 /// A copy of the shell, which is called as the file is.
-fn program(dir: &Path, name: &str) -> PathBuf {
+pub(super) fn program(dir: &Path, name: &str) -> PathBuf {
     let program = dir.join(name);
     fs::copy("/bin/sh", &program).expect("a copy of sh");
     program

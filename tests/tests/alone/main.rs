@@ -2,4 +2,5 @@
 
 mod blame;
 mod impact;
+mod switches;
 mod waits;

@@ -37,7 +37,7 @@ impl Graph {
         workload: &Workload,
         options: &Options,
         stages: &BTreeSet<StageId>,
-        also: impl FnMut(&Wait<'_>),
+        mut also: impl FnMut(&Wait<'_>),
     ) -> Graph {
         let mut sums = Sums::default();
         for query in options.victims_of(workload) {
@@ -46,7 +46,14 @@ impl Graph {
         for stage in stages {
             sums.stage(*stage, 0.0);
         }
-        let Seconds { by_victim, notes } = distribute(workload, stages, options, also);
+        let mut counted: BTreeMap<(QueryId, Culprit), f64> = BTreeMap::new();
+        let Seconds { by_victim, notes } = distribute(workload, stages, options, |wait| {
+            also(wait);
+            if let Some((source, seconds)) = wait.counted() {
+                let key = (wait.stage.query, source.culprit());
+                *counted.entry(key).or_default() += seconds;
+            }
+        });
         let collection = COLLECTION.into();
         let mut operators = Operators::new(workload, &collection);
         for (victim, sources) in by_victim {
@@ -54,6 +61,7 @@ impl Graph {
         }
         let mut graph = sums.graph(workload);
         graph.notes = notes;
+        graph.counted = counted;
         graph.hand_on_responsibility();
         graph
     }
@@ -249,6 +257,7 @@ impl Sums {
             nodes: nodes.collect(),
             edges,
             notes: Vec::new(),
+            counted: BTreeMap::new(),
         }
     }
 }

@@ -6,6 +6,7 @@ mod explain;
 mod export;
 mod responsibility;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -129,6 +130,9 @@ pub struct Graph {
     pub edges: Vec<Edge>,
     /// Notes on assumptions behind the numbers.
     pub notes: Vec<Note>,
+    /// Blocked seconds of each victim query whose cause the kernel recorded, by culprit; they are part of the above.
+    #[serde(skip)]
+    pub counted: BTreeMap<(QueryId, Culprit), f64>,
 }
 
 impl Graph {

@@ -19,7 +19,10 @@ const CONTAINERS: [&str; 6] = ["docker", "libpod", "containerd", "crio", "lxc", 
 /// What named processes used on each host.
 #[derive(Debug, Default)]
 pub(super) struct Neighbours {
+    /// In the order of their names.
     names: Vec<NamedProcess>,
+    /// Profiled JVMs by host and process id.
+    profiled: BTreeSet<(String, u32)>,
     by_host: BTreeMap<String, Vec<Scan>>,
 }
 
@@ -81,11 +84,28 @@ impl Neighbours {
         Self {
             names: names.collect(),
             by_host: scans(rows, &ids),
+            profiled: profiled
+                .iter()
+                .map(|(host, pid)| ((*host).to_owned(), *pid))
+                .collect(),
         }
     }
 
     pub(super) fn names(&self) -> &[NamedProcess] {
         &self.names
+    }
+
+    /// The process of this name; one that has none is external. None for profiled JVMs and their children.
+    pub(super) fn process(&self, row: &OutsideRow) -> Option<KnownProcess> {
+        let jvm = row.jvm.map(|jvm| (row.host.clone(), jvm));
+        if jvm.is_some_and(|jvm| self.profiled.contains(&jvm)) {
+            return None;
+        }
+        let name = name(row);
+        let found = self.names.binary_search_by(|known| known.name.cmp(&name));
+        Some(found.map_or(KnownProcess::ExternalCpu, |at| {
+            KnownProcess::Outside(self.names[at].id)
+        }))
     }
 
     /// Divides the external use in the rows of a host among the processes that were seen there.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use unfuse_format::{
-    Frame, FrameKind, HostRow, IntervalRow, OutsideRow, ProcessRow, ProfileDir, SampleRow,
-    SegmentWriter, StackRow, StageRow, Table,
+    CpuWaitRow, Frame, FrameKind, HostRow, IntervalRow, OutsideRow, ProcessRow, ProfileDir,
+    SampleRow, SegmentWriter, StackRow, StageRow, Table,
 };
 use unfuse_postprocess::Profile;
 
@@ -123,6 +123,83 @@ fn stolen_time_is_no_capacity_of_unknown_users() {
     close(found["query 2"], 4.0);
 }
 
+/// Of query 1, which waits 8 s.
+fn behind(source: Source, seconds: f64) -> Queued {
+    Queued {
+        task: TaskId(1),
+        span: span(0, 10),
+        source,
+        seconds,
+    }
+}
+
+#[test]
+fn counted_waits_are_not_shared_out() {
+    let mut tables = waiting();
+    query(&mut tables, 3, &[(0, &[], span(0, 10))]);
+    task(&mut tables, 3, stage(3, 0), 0, span(0, 10));
+    runs(&mut tables, 3, span(0, 10), 8.0, 0);
+    // By use, queries 2 and 3 are equal.
+    close(culprits(tables.clone())["query 3"], 4.0);
+    let by = |query| Source::Stage(stage(query, 0));
+    let jit = Source::Known(KnownProcess::Jit);
+    tables.queued = vec![behind(by(2), 5.0), behind(jit, 1.0)];
+    let found = culprits(tables.clone());
+    // The 2 s that were not counted are shared out by use.
+    for (name, seconds) in [("query 2", 6.0), ("query 3", 1.0), ("JIT", 1.0)] {
+        close(found[name], seconds);
+    }
+    // Clocks differ: not more than the wait.
+    tables.queued = vec![behind(by(2), 9.0), behind(jit, 9.0)];
+    let found = culprits(tables.clone());
+    close(found["query 2"], 4.0);
+    close(found["JIT"], 4.0);
+    // Twice the right to the CPU.
+    tables.queries[1].weight = 2.0;
+    close(culprits(tables)["query 2"], 8.0 / 3.0);
+}
+
+#[test]
+fn time_behind_the_collector_goes_to_those_who_made_garbage() {
+    let mut tables = waiting();
+    tables.queued = vec![behind(Source::Known(KnownProcess::Gc), 8.0)];
+    close(culprits(tables.clone())["GC_Q"], 8.0);
+    for (process, units) in [
+        (KnownProcess::GcFor(stage(2, 0)), 3.0),
+        (KnownProcess::Gc, 1.0),
+    ] {
+        tables.known.push(KnownUse {
+            host: HostId(0),
+            process,
+            resource: Resource::Cpu,
+            span: span(0, 10),
+            units,
+        });
+    }
+    let found = culprits(tables);
+    close(found["query 2"], 6.0);
+    close(found["GC_Q"], 2.0);
+}
+
+#[test]
+fn the_graph_knows_which_seconds_were_counted() {
+    let mut tables = waiting();
+    tables.queued = vec![behind(Source::Stage(stage(2, 0)), 5.0)];
+    let workload = Workload::new(tables).unwrap();
+    let of = |own_tasks| {
+        let options = Options {
+            victims: [QueryId(1)].into(),
+            own_tasks,
+            ..Options::default()
+        };
+        let counted = Graph::build(&workload, &options).counted;
+        counted.into_iter().collect::<Vec<_>>()
+    };
+    let key = (QueryId(1), Culprit::Query(QueryId(2)));
+    assert_eq!(of(true), [(key, 5.0)]);
+    assert_eq!(of(false), []);
+}
+
 #[test]
 fn impossible_parts_are_refused() {
     for part in [-0.1, 1.1, f64::NAN, f64::INFINITY] {
@@ -154,6 +231,7 @@ proptest! {
     #[test]
     fn no_blamed_second_is_lost_or_counted_twice(
         withheld in prop::collection::vec(rows(), 0..5),
+        queued in prop::collection::vec((1..3u64, 0..10i64, 1..10i64, 0.0..4.0, 0..4u8), 0..5),
         tasks in prop::collection::vec((1..3u64, 0..8i64, 1..5i64, 0.0..4.0, 0..=4i64), 1..6),
         beats in prop::collection::vec(0..10i64, 0..4),
         by_window: bool,
@@ -166,6 +244,17 @@ proptest! {
             runs(&mut tables, id, life, units, length * S / 4 * quarters);
         }
         tables.withheld = withheld;
+        tables.queued = queued
+            .into_iter()
+            .map(|(task, start, length, seconds, by)| {
+                let source = match by {
+                    0 => Source::Known(KnownProcess::Gc),
+                    1 => Source::Known(KnownProcess::ExternalCpu),
+                    of => Source::Stage(stage(u64::from(of - 1), 0)),
+                };
+                Queued { task: TaskId(task), span: span(start, start + length), source, seconds }
+            })
+            .collect();
         tables.heartbeats = beats
             .into_iter()
             .map(|at| Heartbeat { host: HostId(0), at: at * S })
@@ -321,6 +410,59 @@ fn a_profile_names_its_neighbours() {
     close(found["cc1plus (user bob)"], 9.0 * 3.0 / 19.0);
     close(found["External-CPU"], 9.0 * 4.0 / 19.0);
     close(found.values().sum(), 9.0);
+}
+
+/// Two processes use as much; the kernel says that only one of them had the task's CPU.
+#[test]
+fn a_profile_tells_who_had_the_cpu() {
+    let process = |command: &str| OutsideRow {
+        command: command.to_owned(),
+        cpu_s: 9.0,
+        ..OutsideRow::default()
+    };
+    let used = HostRow {
+        cpu_s: 19.0,
+        ..HostRow::default()
+    };
+    let (_home, dir) = profile(used, vec![process("hog"), process("pinned")]);
+    let shared = of_profile(&dir, BlockedTime::Measured);
+    close(shared["hog (user bob)"], shared["pinned (user bob)"]);
+    let row = |behind: &str, command: Option<&str>, waited_s: i64| CpuWaitRow {
+        app: "a".to_owned(),
+        host: "h".to_owned(),
+        executor: "1".to_owned(),
+        end_ns: 10 * S,
+        waited_ns: waited_s * S,
+        behind: behind.to_owned(),
+        command: command.map(str::to_owned),
+        user: command.map(|_| "bob".to_owned()),
+        ..CpuWaitRow::default()
+    };
+    let child = CpuWaitRow {
+        behind_jvm: Some(7),
+        ..row("process", Some("java"), 5)
+    };
+    let lost = CpuWaitRow {
+        behind_stage: Some(99),
+        behind_attempt: Some(0),
+        ..row("task", None, 5)
+    };
+    let impossible = row("jvm", None, -5);
+    let rows = vec![
+        row("process", Some("hog"), 7),
+        row("process", Some("nobody knows"), 1),
+        row("jvm", None, 1),
+        child,
+        lost,
+        impossible,
+    ];
+    write(&dir, rows);
+    let found = of_profile(&dir, BlockedTime::Measured);
+    for (name, seconds) in [("hog (user bob)", 7.0), ("External-CPU", 1.0), ("JVM", 1.0)] {
+        close(found[name], seconds);
+    }
+    close(found.values().sum(), 9.0);
+    assert_eq!(found.len(), 3, "{found:?}");
 }
 
 #[test]

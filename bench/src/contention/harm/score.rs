@@ -1,8 +1,9 @@
 //! What each method says, against the truth by leaving neighbours out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
+use unfuse_contention::Culprit;
 use unfuse_format::counted;
 
 use super::{Contention, NEIGHBOURS, SLEEPS, SLOTS, SUBSETS, Trial, VICTIMS, neighbours};
@@ -10,8 +11,9 @@ use crate::page::{Figure, slug};
 use crate::stats;
 
 /// The methods that rank neighbours, by anything that grows with the harm.
-const METHODS: [&str; 4] = [
+const METHODS: [&str; 5] = [
     "blame",
+    "blame by use",
     "CPU seconds beside the victim",
     "overlap of queries",
     "overlap of tasks",
@@ -52,6 +54,8 @@ pub(super) struct Scores {
     /// Its times as its client measured them, s.
     client_times: BTreeMap<(&'static str, u8), Vec<f64>>,
     scored: Vec<Scored>,
+    /// How far the division of waits for CPUs by use is from what the kernel counted, 0 to 1, and which part it counted, 0 to 1.
+    comparisons: Vec<(f64, f64)>,
 }
 
 /// How much longer a victim takes with a neighbour than without it.
@@ -70,6 +74,26 @@ impl Scores {
         let of_client = self.client_times.entry(key).or_default();
         of_client.push(time.client_s);
         self.scored.push(Scored { trial, said });
+    }
+
+    /// Compares how the waits of a run for CPUs are divided, in seconds by culprit: as counted, with the counted seconds, and by use.
+    pub(super) fn compare(
+        &mut self,
+        (counted, counted_s): (BTreeMap<Culprit, f64>, f64),
+        by_use: &BTreeMap<Culprit, f64>,
+    ) {
+        let [all, all_by_use] = [&counted, by_use].map(|of| of.values().sum::<f64>());
+        if all > 0.0 && all_by_use > 0.0 {
+            let culprits: BTreeSet<&Culprit> = counted.keys().chain(by_use.keys()).collect();
+            let share = |of: &BTreeMap<Culprit, f64>, culprit: &Culprit| {
+                of.get(culprit).copied().unwrap_or(0.0)
+            };
+            let apart = culprits.into_iter().map(|culprit| {
+                (share(&counted, culprit) / all - share(by_use, culprit) / all_by_use).abs()
+            });
+            let distance = apart.sum::<f64>() / 2.0;
+            self.comparisons.push((distance, counted_s / all));
+        }
     }
 
     /// Mean time of a victim beside a subset, and half of its interval, s.
@@ -158,6 +182,12 @@ impl Scores {
         let what = "median error of the seconds said of harmful neighbours";
         let median = 100.0 * stats::median(&mut errors);
         figures.push(Figure::new("error", what, median, "%", 0));
+        let (distances, parts): (Vec<f64>, Vec<f64>) = self.comparisons.iter().copied().unzip();
+        let what = "distance of the shares by use from those that the kernel counted (half the sum of the differences, 0 to 1)";
+        figures.push(Figure::from_runs("distance", what, &distances, "", 3).not_negative());
+        let parts: Vec<f64> = parts.iter().map(|part| 100.0 * part).collect();
+        let what = "part of the waits for CPUs that the kernel counted";
+        figures.push(Figure::from_runs("counted", what, &parts, "%", 0));
         let harmless = self.pairs().filter(|(_, number, ..)| *number == SLEEPS);
         let accused = harmless.filter_map(|(trial, _, said, _)| {
             let slower = self.slower(trial);
@@ -185,7 +215,8 @@ impl Scores {
              difference of the mean times of the victim's SQL execution with and without a neighbour. Its client's time has also the \
              analysis and planning of the statement before the execution begins. A run counts for the first figures if one \
              neighbour harms more than the next by more than the noise of these means: all times of a victim are taken to vary by the same \
-             share. A neighbour is harmful if its truth is above 0 by more than this noise.\n\n\
+             share. A neighbour is harmful if its truth is above 0 by more than this noise. Recorded with `switches=on`; *blame by use* is \
+             the answer without what the kernel counted.\n\n\
              | victim | beside | its execution, s | its client's time, s | neighbour | truth, s | blame: sooner, s | interval, s | {} |\n|---|---|---|---|---|---|---|---|{}\n",
             asked.scale,
             counted(asked.runs, "run"),
@@ -227,7 +258,7 @@ impl Scores {
                 stats::mean_and_half_width(&values).0
             };
             let truth = self.harm(victim, subset, number);
-            let scores = [0, 1, 2, 3].map(|method: usize| of(&|said| said.scores[method]));
+            let scores = [0, 1, 2, 3, 4].map(|method: usize| of(&|said| said.scores[method]));
             let _ = writeln!(
                 body,
                 "{start} | {} | {} | {:.2} | {:.2} to {:.2} | {} |",

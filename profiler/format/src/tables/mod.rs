@@ -25,7 +25,7 @@ pub use application::{
 };
 pub use code::{CodegenRow, Metric, PlanRow, RegionNode, SourceRow};
 pub use records::{RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, RecordTextRow};
-pub use resources::{CachedRow, HostRow, IntervalRow, OutsideRow};
+pub use resources::{CachedRow, CpuWaitRow, HostRow, IntervalRow, OutsideRow};
 pub use samples::{
     EVENT_LOG, Frame, INSTRUCTION, NO_CALLERS, ProcessRow, SampleRow, StackRow, UNDESCRIBED,
 };
@@ -55,6 +55,7 @@ macro_rules! every_table {
                 Intervals intervals: $crate::IntervalRow => Generation,
                 Hosts hosts: $crate::HostRow => Generation,
                 Outside outside: $crate::OutsideRow => Generation,
+                CpuWaits cpu_waits: $crate::CpuWaitRow => Generation,
                 Cached cached: $crate::CachedRow => Generation,
                 Processes processes: $crate::ProcessRow => Latest,
             }

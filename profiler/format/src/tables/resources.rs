@@ -138,6 +138,49 @@ table! {
 }
 
 table! {
+    /// Users of a CPU while a task of the profiled JVM waited for it (option `switches`). The task was preempted there, and did not run
+    /// in that time. The kernel reports each context switch, so the time is counted and not estimated.
+    pub struct CpuWaitRow in CpuWaits {
+        /// Application id.
+        pub app: String,
+        /// Host name, as in `hosts`.
+        pub host: String,
+        /// Executor id.
+        pub executor: String,
+        /// Stage id of the task that waited.
+        pub stage: i32,
+        /// Attempt number of its stage.
+        pub attempt: i32,
+        /// Its task attempt id.
+        pub task: i64,
+        /// When it waited first in this time between two heartbeats, ns since the epoch.
+        pub start_ns: i64,
+        /// When it waited last, ns since the epoch.
+        pub end_ns: i64,
+        /// How long it waited while the CPU ran what the next columns name, ns.
+        pub waited_ns: i64,
+        /// The user of the CPU: `task` (of the same JVM), `gc`, `jit`, `jvm` (another thread of the JVM) or `process`.
+        pub behind: String,
+        /// Stage id of the task that had it; null for other things.
+        pub behind_stage: Option<i32>,
+        /// Attempt number of that stage; null as above.
+        pub behind_attempt: Option<i32>,
+        /// Task attempt id; null as above.
+        pub behind_task: Option<i64>,
+        /// Name of the process that had it, as in `outside`; null for threads of the JVM.
+        pub command: Option<String>,
+        /// Its user, as in `outside`; null as above.
+        pub user: Option<String>,
+        /// Its control group, as in `outside`.
+        pub cgroup: Option<String>,
+        /// Its container, as in `outside`.
+        pub container: Option<String>,
+        /// The `java` process to which it belongs, as `jvm` in `outside`.
+        pub behind_jvm: Option<u32>,
+    }
+}
+
+table! {
     /// Memory that the blocks of a cached RDD hold on an executor, until the next row of the same RDD and executor.
     pub struct CachedRow in Cached {
         /// Spark application id.

@@ -91,7 +91,7 @@ impl SampleSource for PerfSource {
                 batch.lost += count;
                 intake.waits.lose();
             }
-            Record::Other => {}
+            Record::Handover(_) | Record::Other => {}
         });
         let (samples, left) = (batch.samples, batch.left);
         if left > 0 {

@@ -85,7 +85,8 @@ victim_seconds_low?: number,
  */
 victim_seconds_high?: number, 
 /**
- * Whether the kernel recorded who ran while the victim waited. If not, waits are shared out by use.
+ * Whether most of it is waits for a CPU, and for most of these the kernel recorded who ran meanwhile. If not, waits are shared
+ * out by use.
  */
 exact: boolean, 
 /**
@@ -1565,6 +1566,14 @@ by_hypervisor_seconds: number,
  * Blocked time with an unknown cause, s.
  */
 by_unknown_seconds: number, 
+/**
+ * Run-queue waits among the blocked time, s.
+ */
+queued_seconds: number, 
+/**
+ * The part of them whose causes the kernel recorded, s; the others are shared out by use.
+ */
+counted_seconds: number, 
 /**
  * The culprit with the largest part, other than the query itself.
  */

@@ -4,6 +4,7 @@ mod consumption;
 mod index;
 mod needed;
 mod possible;
+mod queued;
 mod recorded;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -123,6 +124,9 @@ impl Reader<'_> {
             withheld::add(&mut self.builder, hosts, &jvms);
         }
         hosts::add(&mut self.builder, hosts, &jvms, neighbours);
+        if are_measured {
+            self.queued(recorded);
+        }
         self.date_stages();
         self.operators();
         self.running();

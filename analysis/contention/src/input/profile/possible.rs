@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use unfuse_format::{
-    CachedRow, HostRow, IntervalRow, OutsideRow, StageAttempt, StageRow, TaskRow, counted,
+    CachedRow, CpuWaitRow, HostRow, IntervalRow, OutsideRow, StageAttempt, StageRow, TaskRow,
+    counted,
 };
 use unfuse_postprocess::TaskInterval;
 
@@ -34,12 +35,14 @@ pub(super) fn keep_large(
     tasks: &mut Vec<TaskRow>,
     intervals: &mut Vec<IntervalRow>,
     sampled: &mut Vec<TaskInterval>,
+    queued: &mut Vec<CpuWaitRow>,
 ) -> usize {
-    let before = tasks.len() + intervals.len() + sampled.len();
+    let before = tasks.len() + intervals.len() + sampled.len() + queued.len();
     tasks.retain(task);
     intervals.retain(interval);
     sampled.retain(self::sampled);
-    before - (tasks.len() + intervals.len() + sampled.len())
+    queued.retain(self::queued);
+    before - (tasks.len() + intervals.len() + sampled.len() + queued.len())
 }
 
 /// The note on dropped rows.
@@ -82,6 +85,11 @@ pub(super) fn interval(row: &IntervalRow) -> bool {
 
 fn sampled(row: &TaskInterval) -> bool {
     let times = [row.start_ns, row.end_ns];
+    row.stage >= 0 && row.attempt >= 0 && times.into_iter().all(is_time)
+}
+
+fn queued(row: &CpuWaitRow) -> bool {
+    let times = [row.start_ns, row.end_ns, row.waited_ns];
     row.stage >= 0 && row.attempt >= 0 && times.into_iter().all(is_time)
 }
 
@@ -128,7 +136,12 @@ mod tests {
         assert_eq!(left_out, 3);
         assert_eq!(stages.into_keys().collect::<Vec<_>>(), [key(1)]);
         let mut intervals = vec![interval(i64::MIN), interval(i64::MAX), interval(1)];
-        let left_out = keep_large(&mut Vec::new(), &mut intervals, &mut Vec::new());
+        let left_out = keep_large(
+            &mut Vec::new(),
+            &mut intervals,
+            &mut Vec::new(),
+            &mut Vec::new(),
+        );
         assert_eq!(intervals, [interval(1)]);
         let note = note(3 + left_out).expect("a note");
         assert!(note.starts_with("5 rows left out"), "{note}");

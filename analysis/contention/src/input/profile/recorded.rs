@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use unfuse_format::{FormatError, IntervalRow, ProfileDir, Table, TaskRow};
+use unfuse_format::{CpuWaitRow, FormatError, IntervalRow, ProfileDir, Table, TaskRow};
 use unfuse_postprocess::TaskInterval;
 
 use super::index::StageIndex;
@@ -14,6 +14,8 @@ pub(super) struct RecordedRows {
     pub(super) tasks: Vec<TaskRow>,
     pub(super) intervals: Vec<IntervalRow>,
     pub(super) sampled: Vec<TaskInterval>,
+    /// Who had a CPU while a task waited for it.
+    pub(super) queued: Vec<CpuWaitRow>,
     pub(super) notes: Vec<String>,
 }
 
@@ -23,6 +25,7 @@ impl RecordedRows {
         let mut notes = index.notes.clone();
         let mut tasks: Vec<TaskRow> = needed.read(&index.dir, &mut notes)?;
         let mut intervals: Vec<IntervalRow> = needed.read(&index.dir, &mut notes)?;
+        let mut queued: Vec<CpuWaitRow> = needed.read(&index.dir, &mut notes)?;
         let mut metered: HashMap<&str, HashSet<i64>> = HashMap::new();
         for row in intervals.iter().filter(|row| possible::interval(row)) {
             metered.entry(&row.app).or_default().insert(row.task);
@@ -37,12 +40,14 @@ impl RecordedRows {
             index
                 .profile
                 .task_intervals(&needed.bounds(), &index.meanings, &needs, &is_metered)?;
-        let impossible = possible::keep_large(&mut tasks, &mut intervals, &mut sampled);
+        let impossible =
+            possible::keep_large(&mut tasks, &mut intervals, &mut sampled, &mut queued);
         notes.extend(possible::note(index.impossible + impossible));
         Ok(Self {
             tasks,
             intervals,
             sampled,
+            queued,
             notes,
         })
     }

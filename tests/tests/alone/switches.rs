@@ -1,0 +1,82 @@
+//! Who had the CPU, counted by the kernel (option `switches`). Needs root and two CPUs.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use unfuse_tests::{ask_number, root, run, spark, spark_submit_by, with_command};
+
+use crate::blame::{Neighbour, blame, program, query, ranking};
+
+/// On one CPU.
+fn pinned(cpu: &str) -> Command {
+    let mut command = Command::new("taskset");
+    command.args(["-c", cpu]);
+    command
+}
+
+/// A program that computes on one CPU under its own name.
+fn hog(program: &Path, cpu: &str) -> Neighbour {
+    let script = ["-c", "while :; do :; done"];
+    Neighbour::spawn(pinned(cpu).arg(program).args(script))
+}
+
+/// Run-queue waits that a culprit caused, s.
+fn queued(answer: &Value, start: &str) -> f64 {
+    let paths = answer["explanations"].as_array().expect("paths");
+    let has_name = |path: &&Value| {
+        path["culprit"]
+            .as_str()
+            .is_some_and(|name| name.starts_with(start))
+    };
+    let own = paths.iter().filter(has_name);
+    let own = own.filter(|path| path["kind"] == "run-queue wait");
+    own.filter_map(|path| path["seconds"].as_f64()).sum()
+}
+
+#[test]
+fn only_the_process_on_the_same_cpu_is_to_blame() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let (here, elsewhere) = (
+        program(dir.path(), "here"),
+        program(dir.path(), "elsewhere"),
+    );
+    // As many on each CPU. Slots for all tasks, so that they wait for the CPU only.
+    let hogs: Vec<Neighbour> = [(&here, "0"), (&elsewhere, "1")]
+        .into_iter()
+        .flat_map(|(program, cpu)| [hog(program, cpu), hog(program, cpu)])
+        .collect();
+    let spark = spark("4.3");
+    let how = ["--agent-options", "switches=on"];
+    let mut job = spark_submit_by(&how, &spark, &profile, &["--master", "local[12]"]);
+    job.arg(root().join("tests/programs/contention.py"))
+        .args(["alone", "40000000"]);
+    run(with_command(&mut pinned("0"), &job));
+    drop(hogs);
+    let victim = query(&profile, "victim");
+    let answer = blame(&profile, &["--victim", &victim, "--top", "1000"]);
+    let [guilty, innocent] = ["here (", "elsewhere ("].map(|name| queued(&answer, name));
+    // A small part is not counted. By use, both would have the same.
+    assert!(
+        guilty > 1.0 && innocent < 0.2 * guilty,
+        "{guilty} s, {innocent} s {}",
+        ranking(&answer)
+    );
+    let about = &answer["victims"][0];
+    let [all, counted] = ["queued_seconds", "counted_seconds"].map(|name| about[name].as_f64());
+    assert!(counted > all.map(|all| 0.8 * all), "{about:#}");
+    let rows = answer["ranked"].as_array().expect("rows");
+    let begins = |row: &&Value| {
+        row["name"]
+            .as_str()
+            .is_some_and(|name| name.starts_with("here ("))
+    };
+    let guilty = rows.iter().find(begins).expect("a row");
+    assert_eq!(guilty["exact"], true, "{}", ranking(&answer));
+    let counted = ask_number(
+        &profile,
+        "SELECT coalesce(sum(waited_ns), 0) / 1e9 FROM 'DIR/cpu_waits/*.parquet' WHERE command = 'elsewhere'",
+    );
+    assert!(counted < 0.1, "{counted} s");
+}
