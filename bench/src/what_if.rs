@@ -145,10 +145,11 @@ impl WhatIf {
             Some(dir) => std::path::absolute(dir)?.join(format!("{}_{run}", slug(&job.name))),
             None => tempfile::tempdir_in(spark.scratch())?.keep(),
         };
-        let profile = dir.join("profile");
-        if !profile.exists() {
+        let [profile, done] = [dir.join("profile"), dir.join("done")];
+        if !done.exists() {
             fs::create_dir_all(&dir)?;
             self.submit(spark, job, plan, &dir)?;
+            fs::write(done, "")?;
         }
         let profile = complete(profile)?;
         let queries = runs(&Profile::open(&profile)?);
@@ -164,7 +165,8 @@ impl WhatIf {
         };
         if job.what == "sql" {
             let of_job = plan.change.iter().filter(|change| change.uses(&job.name));
-            let asked: Vec<&String> = of_job.flat_map(|change| &change.queries).collect();
+            let asked = of_job.flat_map(|change| change.queries.iter().chain(&change.becomes));
+            let asked: Vec<&String> = asked.collect();
             queries.retain(|name, _| asked.contains(&name));
         }
         fs::write(&texts, serde_json::to_vec(&queries)?)?;
@@ -244,10 +246,12 @@ impl Change {
             return Ok(row);
         }
         let (id, _) = now.median_run(query)?;
-        row.change = row
-            .change
-            .replace("NODE", &hottest(spark, &now.profile, id)?.to_string())
-            .replace("BESIDE", &now.beside(id)?.to_string());
+        for (word, number) in [("NODE", hottest as Find), ("BESIDE", beside)] {
+            if row.change.contains(word) {
+                let number = number(spark, now, id)?.to_string();
+                row.change = row.change.replace(word, &number);
+            }
+        }
         let (_, median_s) = then.median_run(becomes)?;
         let made = then.queries[becomes].iter().map(|(_, seconds)| *seconds);
         row.made_s = [
@@ -277,13 +281,6 @@ impl Recorded {
             .clone();
         runs.sort_by(|a, b| a.1.total_cmp(&b.1));
         Ok(runs[(runs.len() - 1) / 2])
-    }
-
-    /// The neighbour that began next to a query; the query itself if there is none.
-    fn beside(&self, query: i64) -> Result<i64> {
-        let others = self.queries.get("neighbour").into_iter().flatten();
-        let found = others.map(|(id, _)| *id).find(|id| id.abs_diff(query) == 1);
-        Ok(found.unwrap_or(query))
     }
 }
 
@@ -326,16 +323,26 @@ fn runs(profile: &Profile) -> BTreeMap<String, Vec<(i64, f64)>> {
     queries
 }
 
+/// Finds a number of a change for a query.
+type Find = fn(&Spark, &Recorded, i64) -> Result<i64>;
+
 /// The plan node with the most CPU time in a query.
-fn hottest(spark: &Spark, profile: &Path, query: i64) -> Result<i64> {
+fn hottest(spark: &Spark, job: &Recorded, query: i64) -> Result<i64> {
     let query = query.to_string();
     let options = ["--query", &query, "--limit", "1000", "--runs"];
-    let rows = ask(spark, &["top"], profile, &options)?;
+    let rows = ask(spark, &["top"], &job.profile, &options)?;
     let rows = rows.as_array().context("rows of top")?.iter();
     let nodes =
         rows.filter_map(|row| Some((row["node_id"].as_i64()?, row["cpu_seconds"].as_f64()?)));
     let most = nodes.max_by(|a, b| a.1.total_cmp(&b.1));
     Ok(most.context("a node with samples")?.0)
+}
+
+/// The neighbour that began next to a query.
+fn beside(_: &Spark, job: &Recorded, query: i64) -> Result<i64> {
+    let others = job.queries.get("neighbour").into_iter().flatten();
+    let found = others.map(|(id, _)| *id).find(|id| id.abs_diff(query) == 1);
+    found.context("a neighbour beside the query")
 }
 
 /// The JSON output of a command of `unfuse` for a profile.

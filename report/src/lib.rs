@@ -94,6 +94,8 @@ pub struct Report<'a> {
     earlier: Option<EarlierRuns>,
     contention: Option<Blocks>,
     skew: Option<Blocks>,
+    /// What would help, by the positions of queries in the list.
+    what_if: BTreeMap<usize, Block>,
 }
 
 /// Blocks of an analysis for the page.
@@ -163,6 +165,7 @@ impl<'a> Report<'a> {
             earlier: None,
             contention: None,
             skew: None,
+            what_if: BTreeMap::new(),
         })
     }
 
@@ -181,7 +184,7 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn with_contention(mut self, contention: Blocks) -> Self {
         self.summary.contention = true;
-        self.mark(&contention, |query| query.contention = true);
+        self.mark(&contention.queries, |query| query.contention = true);
         self.contention = Some(contention);
         self
     }
@@ -197,14 +200,22 @@ impl<'a> Report<'a> {
     #[must_use]
     pub fn with_skew(mut self, skew: Blocks) -> Self {
         self.summary.skew = true;
-        self.mark(&skew, |query| query.skew = true);
+        self.mark(&skew.queries, |query| query.skew = true);
         self.skew = Some(skew);
         self
     }
 
+    /// Adds how long queries would take with changes, by their positions in the list.
+    #[must_use]
+    pub fn with_what_if(mut self, blocks: BTreeMap<usize, Block>) -> Self {
+        self.mark(&blocks, |query| query.what_if = true);
+        self.what_if = blocks;
+        self
+    }
+
     /// Marks the queries in the list that have a block.
-    fn mark(&mut self, blocks: &Blocks, mark: impl Fn(&mut QuerySummary)) {
-        for index in blocks.queries.keys() {
+    fn mark(&mut self, blocks: &BTreeMap<usize, Block>, mark: impl Fn(&mut QuerySummary)) {
+        for index in blocks.keys() {
             if let Some(query) = self.summary.queries.get_mut(*index) {
                 mark(query);
             }
@@ -419,6 +430,7 @@ fn summary(
         description,
         family: None,
         contention: false,
+        what_if: false,
         skew: false,
     }
 }

@@ -6,6 +6,7 @@ use ts_rs::{Config, TS, TypeVisitor};
 
 use crate::bundle::{Bundle, Places};
 use crate::model::{Comparison, FlameKind, FrameNames, QueryDetail, Source, Summary};
+use crate::what_if::QueryWhatIf;
 use crate::why::WallTime;
 use crate::{blame, skew};
 
@@ -51,6 +52,7 @@ fn declarations() -> String {
     all.add::<QueryDetail>();
     all.add::<Bundle>();
     all.add::<WallTime>();
+    all.add::<QueryWhatIf>();
     all.add::<Places>();
     all.add::<FrameNames>();
     all.add::<Source>();

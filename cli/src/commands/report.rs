@@ -80,6 +80,10 @@ impl Report {
             Ok(None) => {}
             Err(error) => report = report.with_note(missing("advice", &error.into())),
         }
+        match found.what_if {
+            Ok(blocks) => report = report.with_what_if(blocks),
+            Err(error) => report = report.with_note(missing("what would help", &error.into())),
+        }
         bar.set_message("writing");
         let details = found.details?;
         write_to(Some(&self.output), |mut out| {

@@ -7,7 +7,7 @@ use clap::Args;
 
 use crate::setup::{self, Jdk, Spark};
 
-/// Install a Spark, a JDK and the data that the demo and the tests use
+/// Install the Spark and the data that the demo and the tests use, and Java runtimes
 ///
 /// They go into the cache directory, ~/.cache/unfuse or what XDG_CACHE_HOME names. `unfuse demo` installs what it needs by itself.
 #[derive(Debug, Args)]
@@ -15,7 +15,7 @@ pub struct Setup {
     /// Version of Spark; may be given several times
     #[arg(long = "spark", value_name = "VERSION", default_value = "4.3")]
     pub sparks: Vec<Spark>,
-    /// A JDK (Temurin) of this release; may be given several times
+    /// A Java runtime (Temurin, without compiler) of this release; may be given several times
     #[arg(long = "jdk", value_name = "RELEASE")]
     pub jdks: Vec<Jdk>,
     /// TPC-H data of this scale factor; 1 is 350 MiB

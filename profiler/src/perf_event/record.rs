@@ -56,8 +56,10 @@ pub enum SwitchTarget {
 pub struct Handover {
     /// CLOCK_MONOTONIC ns.
     pub time: u64,
-    /// The thread that leaves the CPU, if it could continue.
-    pub preempted: Option<HostThread>,
+    /// The thread that leaves the CPU; none in the record of the thread that comes.
+    pub from: Option<HostThread>,
+    /// Whether that one could continue.
+    pub preempted: bool,
     /// The thread that gets the CPU.
     pub to: HostThread,
 }
@@ -214,7 +216,7 @@ impl<'a> Cursor<'a> {
         Some(HostThread { pid, tid })
     }
 
-    /// There is a record of the thread that leaves, and one of the thread that comes, but none of an idle CPU's.
+    /// There is a record of the thread that leaves, and one of the thread that comes. An idle CPU's own thread has none.
     fn handover(&mut self, misc: u32) -> Option<Handover> {
         let other = self.thread()?;
         let own = self.thread()?;
@@ -223,7 +225,8 @@ impl<'a> Cursor<'a> {
         let is_preempted = leaves && misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0;
         Some(Handover {
             time,
-            preempted: is_preempted.then_some(own),
+            from: leaves.then_some(own),
+            preempted: is_preempted,
             to: if leaves { other } else { own },
         })
     }
@@ -354,10 +357,14 @@ mod tests {
         let out = PERF_RECORD_MISC_SWITCH_OUT;
         let both = out | PERF_RECORD_MISC_SWITCH_OUT_PREEMPT;
         let (own, other) = (HostThread { pid: 5, tid: 0 }, HostThread { pid: 7, tid: 8 });
-        for (misc, preempted, to) in [(out, None, other), (both, Some(own), other), (0, None, own)]
-        {
+        for (misc, from, preempted, to) in [
+            (out, Some(own), false, other),
+            (both, Some(own), true, other),
+            (0, None, false, own),
+        ] {
             let handover = Handover {
                 time: 30,
+                from,
                 preempted,
                 to,
             };

@@ -67,6 +67,26 @@ struct Seen {
 /// Processes that count as one: the nearest `java`, the name of the program, and where they belong.
 type Group = (Option<u32>, String, Home);
 
+/// What a process is called in rows.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct ProcessName(Group);
+
+/// The names of processes at one scan.
+pub(super) struct ProcessNames<'a> {
+    last: Option<&'a Scan>,
+    kin: Option<Ancestors>,
+}
+
+impl ProcessNames<'_> {
+    /// The name of a process; none for the JVM, its descendants, and processes that the scan did not see.
+    pub(super) fn name_of(&self, pid: u32) -> Option<ProcessName> {
+        let java = self.kin.as_ref()?.outside(pid)?;
+        let seen = self.last?.processes.get(&pid)?;
+        let home = seen.home.clone().unwrap_or_else(|| Home::of(pid));
+        Some(ProcessName((java, shown_command(&seen.stat), home)))
+    }
+}
+
 /// What a group has used between two scans.
 #[derive(Debug, Default, Clone, Copy)]
 struct Used {
@@ -130,14 +150,18 @@ impl OutsideMeter {
             .collect()
     }
 
-    /// Who a process is, as rows name it; none for the JVM, its descendants, and processes that the last scan did not see.
-    pub(super) fn process(&mut self, pid: u32) -> Option<OutsideRow> {
-        let last = self.last.as_mut()?;
-        let java = Ancestors::new(self.jvm, last).outside(pid)?;
-        let seen = last.processes.get_mut(&pid)?;
-        let home = seen.home.get_or_insert_with(|| Home::of(pid)).clone();
-        let command = shown_command(&seen.stat);
-        Some(self.row((java, command, home), Used::default()))
+    /// The names of the processes that the last scan saw.
+    pub(super) fn names(&self) -> ProcessNames<'_> {
+        let last = self.last.as_ref();
+        ProcessNames {
+            kin: last.map(|last| Ancestors::new(self.jvm, last)),
+            last,
+        }
+    }
+
+    /// The columns of a row that name a process.
+    pub(super) fn named(&mut self, name: ProcessName) -> OutsideRow {
+        self.row(name.0, Used::default())
     }
 
     fn scan(&self) -> Scan {

@@ -10,14 +10,15 @@ use unfuse_format::{CpuWaitRow, GARBAGE_COLLECTION, JIT_COMPILATION};
 
 use self::queues::{Behind, RunQueues};
 use super::internal::InternalThreads;
-use super::outside::OutsideMeter;
+use super::outside::{OutsideMeter, ProcessName, ProcessNames};
 use crate::clock::{EpochOffset, monotonic_ns};
 use crate::perf_event::{CpuRecord, Handover, HostSwitches, HostThread};
 use crate::task_spans::TaskSpans;
 use crate::wire::TaskAttempt;
 
-/// With more switches than this between two heartbeats, the rest is not recorded: reading them would cost too much.
-const MOST_SWITCHES: usize = 400_000;
+/// With more records than this between two heartbeats, the rest is not recorded: reading them would cost too much. A switch has one
+/// record or two.
+const MOST_RECORDS: usize = 400_000;
 /// Pairs of a waiting task and a thread that ran, between two heartbeats.
 const MOST_PAIRS: usize = 20_000;
 
@@ -74,16 +75,22 @@ impl SwitchMeter {
         self.switches.descriptors()
     }
 
-    /// Reads what the kernel has recorded.
-    pub(super) fn read(&mut self, map: &CodeMap) {
+    /// Reads what the kernel has recorded up to a moment, CLOCK_MONOTONIC ns, which it returns.
+    pub(super) fn read(&mut self, map: &CodeMap) -> u64 {
         // What comes later on one CPU may have come before something that is read of another one.
         let until = monotonic_ns();
         let mut records = std::mem::take(&mut self.early);
+        let mut last = vec![0; self.switches.cpus()];
         self.switches.drain(|cpu, record| {
-            let time = match record {
-                CpuRecord::Handover(handover) => handover.time,
-                // Of unknown time: before all else of this CPU that was not read yet.
-                CpuRecord::Lost => 0,
+            let last = last.get_mut(cpu);
+            let time = match (record, last) {
+                (CpuRecord::Handover(handover), Some(last)) => {
+                    *last = handover.time;
+                    handover.time
+                }
+                (CpuRecord::Handover(handover), None) => handover.time,
+                // Of unknown time: after what was read of this CPU before.
+                (CpuRecord::Lost, last) => last.map_or(0, |last| *last),
             };
             records.push((time, cpu, record));
         });
@@ -97,15 +104,24 @@ impl SwitchMeter {
         let ready = records.partition_point(|(time, ..)| *time <= until);
         self.early = records.split_off(ready);
         self.count += records.len();
-        for (_, cpu, record) in records {
-            match record {
-                CpuRecord::Handover(handover) => self.hand_over(cpu, &handover),
-                CpuRecord::Lost => self.queues.lose(cpu),
+        if !self.paused {
+            for (_, cpu, record) in records {
+                match record {
+                    CpuRecord::Handover(handover) => self.hand_over(cpu, &handover),
+                    CpuRecord::Lost => self.queues.lose(cpu),
+                }
             }
         }
-        if self.count > MOST_SWITCHES {
+        if self.count > MOST_RECORDS {
             self.set_paused(true);
         }
+        until
+    }
+
+    /// Records nothing until the next heartbeat, and forgets the time since the last one: the user has paused the profiler.
+    pub(super) fn pause(&mut self) {
+        self.set_paused(true);
+        self.waits.clear();
     }
 
     fn hand_over(&mut self, cpu: usize, handover: &Handover) {
@@ -128,8 +144,7 @@ impl SwitchMeter {
         internal: &InternalThreads,
         outside: &mut OutsideMeter,
     ) -> Vec<CpuWaitRow> {
-        self.read(map);
-        let now = monotonic_ns();
+        let now = self.read(map);
         let Self {
             queues,
             tasks,
@@ -145,23 +160,24 @@ impl SwitchMeter {
         let waits = std::mem::take(&mut self.waits);
         self.count = 0;
         self.set_paused(false);
-        // Of a process it is slow to find out.
-        let mut known: HashMap<By, Option<CpuWaitRow>> = HashMap::new();
-        let row = |((task, by), sum): ((TaskAttempt, By), Sum)| {
-            let by = known
-                .entry(by)
-                .or_insert_with(|| named(by, internal, outside));
-            Some(CpuWaitRow {
-                stage: task.stage,
-                attempt: task.stage_attempt,
-                task: task.task,
-                start_ns: clock.epoch_ns(sum.start),
-                end_ns: clock.epoch_ns(sum.end),
-                waited_ns: sum.ns.cast_signed(),
-                ..by.clone()?
-            })
+        let names = outside.names();
+        let mut rows: HashMap<(TaskAttempt, Name), Sum> = HashMap::new();
+        for ((task, by), sum) in waits {
+            if let Some(name) = name_of(by, internal, &names) {
+                let all = rows.entry((task, name));
+                all.and_modify(|all| all.add(&sum)).or_insert(sum);
+            }
+        }
+        let row = |((task, name), sum): ((TaskAttempt, Name), Sum)| CpuWaitRow {
+            stage: task.stage,
+            attempt: task.stage_attempt,
+            task: task.task,
+            start_ns: clock.epoch_ns(sum.start),
+            end_ns: clock.epoch_ns(sum.end),
+            waited_ns: sum.ns.cast_signed(),
+            ..name.row(outside)
         };
-        waits.into_iter().filter_map(row).collect()
+        rows.into_iter().map(row).collect()
     }
 
     fn set_paused(&mut self, paused: bool) {
@@ -170,14 +186,14 @@ impl SwitchMeter {
         }
         self.paused = paused;
         self.switches.set_paused(paused);
-        if paused {
-            (0..self.switches.cpus()).for_each(|cpu| self.queues.lose(cpu));
-            self.early.clear();
-        }
+        // What came before it stopped is a part only.
+        self.switches.drain(|_, _| {});
+        self.early.clear();
+        self.queues.restart();
     }
 }
 
-/// Adds a part of a wait, if a task waits. What nobody is known to have used is left out.
+/// Adds a part of a wait, if a task waits. Time of an unknown user is left out.
 fn add(
     waits: &mut HashMap<(TaskAttempt, By), Sum>,
     tasks: &HashMap<u32, TaskSpans<TaskAttempt>>,
@@ -203,41 +219,76 @@ fn add(
         return;
     }
     let sum = waits.entry((task, by)).or_insert(Sum { start, end, ns: 0 });
-    sum.start = sum.start.min(start);
-    sum.end = sum.end.max(end);
-    sum.ns = sum.ns.saturating_add(end - start);
+    sum.add(&Sum {
+        start,
+        end,
+        ns: end - start,
+    });
 }
 
-/// A row that says who had the CPU; none for the JVM's children, which work for tasks.
-fn named(by: By, internal: &InternalThreads, outside: &mut OutsideMeter) -> Option<CpuWaitRow> {
-    let row = |behind: &str| CpuWaitRow {
-        behind: behind.to_owned(),
-        ..CpuWaitRow::default()
-    };
+impl Sum {
+    fn add(&mut self, more: &Self) {
+        self.start = self.start.min(more.start);
+        self.end = self.end.max(more.end);
+        self.ns = self.ns.saturating_add(more.ns);
+    }
+}
+
+/// The user of a CPU, as rows name it: several processes may have one name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Name {
+    Task(TaskAttempt),
+    /// `gc`, `jit` or `jvm`.
+    Jvm(&'static str),
+    Process(ProcessName),
+}
+
+/// None for the JVM's children, which work for tasks, and for processes that were not seen.
+fn name_of(by: By, internal: &InternalThreads, outside: &ProcessNames<'_>) -> Option<Name> {
     Some(match by {
-        By::Task(task) => CpuWaitRow {
-            behind_stage: Some(task.stage),
-            behind_attempt: Some(task.stage_attempt),
-            behind_task: Some(task.task),
-            ..row("task")
-        },
-        By::Thread(tid) => match internal.work_of(tid) {
-            Some(GARBAGE_COLLECTION) => row("gc"),
-            Some(JIT_COMPILATION) => row("jit"),
-            _ => row("jvm"),
-        },
-        By::Process(pid) => {
-            let process = outside.process(pid)?;
-            CpuWaitRow {
-                command: Some(process.command),
-                user: Some(process.user),
-                cgroup: process.cgroup,
-                container: process.container,
-                behind_jvm: process.jvm,
-                ..row("process")
+        By::Task(task) => Name::Task(task),
+        By::Thread(tid) => Name::Jvm(match internal.work_of(tid) {
+            Some(GARBAGE_COLLECTION) => "gc",
+            Some(JIT_COMPILATION) => "jit",
+            _ => "jvm",
+        }),
+        By::Process(pid) => Name::Process(outside.name_of(pid)?),
+    })
+}
+
+impl Name {
+    /// A row with these columns.
+    fn row(self, outside: &mut OutsideMeter) -> CpuWaitRow {
+        let behind = match &self {
+            Self::Task(_) => "task",
+            Self::Jvm(work) => work,
+            Self::Process(_) => "process",
+        };
+        let row = CpuWaitRow {
+            behind: behind.to_owned(),
+            ..CpuWaitRow::default()
+        };
+        match self {
+            Self::Task(task) => CpuWaitRow {
+                behind_stage: Some(task.stage),
+                behind_attempt: Some(task.stage_attempt),
+                behind_task: Some(task.task),
+                ..row
+            },
+            Self::Jvm(_) => row,
+            Self::Process(name) => {
+                let process = outside.named(name);
+                CpuWaitRow {
+                    command: Some(process.command),
+                    user: Some(process.user),
+                    cgroup: process.cgroup,
+                    container: process.container,
+                    behind_jvm: process.jvm,
+                    ..row
+                }
             }
         }
-    })
+    }
 }
 
 #[cfg(test)]
@@ -291,7 +342,7 @@ mod tests {
         pass(10, (JVM, 11), 150, 155);
         pass(10, (JVM, 12), 120, 125);
         pass(10, (9, 90), 125, 130);
-        // An idle CPU, a wait outside tasks, and one behind a thread whose task is over.
+        // An idle CPU, a wait outside tasks, and one after the end of the waiting thread's task.
         pass(10, (0, 0), 130, 140);
         pass(12, (9, 90), 110, 190);
         pass(10, (9, 90), 210, 220);
@@ -315,20 +366,23 @@ mod tests {
         let internal = InternalThreads::default();
         // This process is outside a JVM that is not there.
         let mut outside = OutsideMeter::new(u32::MAX, true);
-        let own = named(By::Process(std::process::id()), &internal, &mut outside).unwrap();
+        let [own, missing, thread, task] = {
+            let names = outside.names();
+            [
+                By::Process(std::process::id()),
+                By::Process(u32::MAX - 1),
+                By::Thread(5),
+                By::Task(attempt(4)),
+            ]
+            .map(|by| name_of(by, &internal, &names))
+        };
+        assert_eq!(missing, None);
+        let mut row = |name: Option<Name>| name.expect("a name").row(&mut outside);
+        let own = row(own);
         assert_eq!(own.behind, "process");
         assert!(own.command.is_some_and(|command| !command.is_empty()) && own.user.is_some());
-        assert_eq!(
-            named(By::Process(u32::MAX - 1), &internal, &mut outside),
-            None
-        );
-        assert_eq!(
-            named(By::Thread(5), &internal, &mut outside)
-                .unwrap()
-                .behind,
-            "jvm"
-        );
-        let task = named(By::Task(attempt(4)), &internal, &mut outside).unwrap();
+        assert_eq!(row(thread).behind, "jvm");
+        let task = row(task);
         assert_eq!((task.behind.as_str(), task.behind_task), ("task", Some(4)));
     }
 }

@@ -126,9 +126,6 @@ impl Work {
                     .unwrap_or(PollTimeout::MAX),
             );
             drop(fds);
-            if let Some(switches) = &mut self.switches {
-                switches.read(writer.map);
-            }
             let before = self.ordered;
             jvm_gone |= self.read_events(&writer.events);
             let ordered = self.ordered > before;
@@ -137,6 +134,14 @@ impl Work {
             samplers_gone |= self.read_samples(&writer.samples, most, &mut buffer);
             // What cannot be written stays large; trying again at once would only burn CPU.
             let paused = writer.status().recording() != RecordingState::On;
+            if let Some(switches) = &mut self.switches {
+                match paused {
+                    true => switches.pause(),
+                    false => {
+                        switches.read(writer.map);
+                    }
+                }
+            }
             if ordered || looked.elapsed() >= LOOK_EVERY {
                 self.look_at_internal_threads(writer, paused);
                 looked = Instant::now();

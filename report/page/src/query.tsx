@@ -1,4 +1,4 @@
-// One query: its figures, and tabs for plan, wall time, stages, flame graph, source, contention, skew and comparison.
+// One query: its figures, and tabs for plan, wall time, what would help, stages, flame graph, source, contention, skew and comparison.
 
 import { CodeTab } from "./code";
 import { PairTable } from "./compare";
@@ -15,6 +15,7 @@ import { SkewTab } from "./skew";
 import type { DataSource } from "./source";
 import { StagesTab } from "./stages";
 import { WallTimeTab } from "./wallTime";
+import { WhatIfTab } from "./whatIf";
 
 export interface TabProps {
   detail: Detail;
@@ -28,6 +29,7 @@ export interface TabProps {
 const TABS: Record<string, string> = {
   plan: "Plan",
   time: "Wall time",
+  whatif: "What if",
   stages: "Stages and tasks",
   flame: "Flame graph",
   source: "Source",
@@ -43,6 +45,7 @@ export function QueryView(props: { source: DataSource; summary: Summary; at: num
   const there: Record<string, boolean> = {
     compare: summary.compared,
     contention: query.contention,
+    whatif: query.what_if,
     skew: summary.skew,
   };
   const tabs = Object.keys(TABS).filter((tab) => there[tab] ?? true);
@@ -94,6 +97,8 @@ function Tab(props: TabProps & { name: string }) {
   switch (props.name) {
     case "time":
       return <WallTimeTab {...props} />;
+    case "whatif":
+      return <WhatIfTab {...props} />;
     case "stages":
       return <StagesTab {...props} />;
     case "flame":

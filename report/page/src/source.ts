@@ -9,6 +9,7 @@ import type {
   FrameNames,
   Places,
   QueryContention,
+  QueryWhatIf,
   Skew,
   Source,
   Summary,
@@ -25,6 +26,7 @@ interface Blocks {
   [skewed: `skew-${number}`]: Skew;
   [query: `query-${number}`]: Detail;
   [query: `wall-time-${number}`]: WallTime | null;
+  [query: `what-if-${number}`]: QueryWhatIf;
   [source: `source-${string}`]: Source;
 }
 

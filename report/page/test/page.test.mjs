@@ -113,6 +113,9 @@ onPage("tabs move by arrows", async (page) => {
   await page.waitForSelector("table.waterfall");
   assert.equal(await page.getByRole("tab", { selected: true }).innerText(), "Wall time");
   await page.keyboard.press("ArrowRight");
+  await page.waitForSelector(".whatif");
+  assert.equal(await page.getByRole("tab", { selected: true }).innerText(), "What if");
+  await page.keyboard.press("ArrowRight");
   await page.waitForSelector("table.stages");
   assert.equal(await page.getByRole("tab", { selected: true }).innerText(), "Stages and tasks");
 });

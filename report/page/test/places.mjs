@@ -8,6 +8,7 @@ export const places = (query, app = 0) => {
     "plan-nodes": at("plan?nodes=all"),
     "plan-graph": at("plan?view=graph"),
     "wall-time": at("time"),
+    "what-if": at("whatif"),
     stages: at("stages"),
     flame: at("flame"),
     "flame-code": at("flame?order=code"),

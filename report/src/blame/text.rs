@@ -77,7 +77,7 @@ fn about(text: &mut String, victim: &Victim, scope: &Scope) {
         parts(victim)
     );
     paragraph(text, &ran);
-    // Less than a part in a hundred is no more than a remark.
+    // Below 1% it is not worth a sentence.
     if victim.counted_seconds > 0.01 * victim.queued_seconds {
         let part = 100.0 * (victim.counted_seconds / victim.queued_seconds).min(1.0);
         let counted = format!(

@@ -128,6 +128,8 @@ pub struct QuerySummary {
     pub fingerprint: String,
     /// Whether it has a contention block.
     pub contention: bool,
+    /// Whether it has a block of what would help.
+    pub what_if: bool,
     /// Whether it has slow tasks or slow records.
     pub skew: bool,
 }

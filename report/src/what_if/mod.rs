@@ -6,6 +6,7 @@
 mod driver;
 mod neighbour;
 mod operator;
+mod page;
 mod profile;
 mod saving;
 mod spread;
@@ -20,11 +21,13 @@ use unfuse_sizing::what_if::{Application, Change, Estimate, Floor, Model, PartKi
 
 use crate::words::{name, percent, shell};
 use crate::{Report, ReportError, application_index};
-use profile::Source;
+use profile::{Source, is_local};
 use spread::spread;
 
 pub(crate) use neighbour::{Neighbour, VictimWaits, caused_waits, without_each};
 pub(crate) use operator::StackOfStage;
+pub(crate) use page::what_ifs;
+pub use page::{QueryWhatIf, WhatIfSwitch};
 pub(crate) use saving::{Saving, estimates};
 pub use text::render;
 
@@ -84,6 +87,9 @@ pub struct Answer {
     pub floors: Vec<Bound>,
     /// What the answer does not know.
     pub notes: Vec<String>,
+    /// Whether the replay knows the CPUs that all slots share.
+    #[serde(skip)]
+    shares_cpus: bool,
 }
 
 /// Names of a plan's nodes.
@@ -247,6 +253,7 @@ impl Answer {
             },
             notes,
             source,
+            shares_cpus: recorded.cpus.is_some(),
         })
     }
 
@@ -268,10 +275,7 @@ impl Answer {
             }
             _ => None,
         });
-        let is_local = self.executors == 1
-            && report.tasks.iter().any(|(id, tasks)| {
-                id.app == app && tasks.iter().any(|task| task.executor == "driver")
-            });
+        let is_local = self.executors == 1 && is_local(report, app);
         let Some(slots) = asked.or(of_changes).filter(|_| is_local) else {
             return Ok(());
         };
@@ -283,8 +287,13 @@ impl Answer {
             .max();
         if let Some(cpus) = cpus.filter(|cpus| slots > *cpus as usize) {
             self.notes.push(format!(
-                "the machine has {}: more slots than that share them, which the replay does not know",
-                counted(cpus, "CPU")
+                "the machine has {}: more slots than that share them{}",
+                counted(cpus, "CPU"),
+                if self.shares_cpus {
+                    ""
+                } else {
+                    ", which the replay does not know"
+                }
             ));
         }
         Ok(())
@@ -396,9 +405,12 @@ fn sum(recorded: &Recorded, part: usize) -> f64 {
 /// What the answer about a change does not know.
 fn note(change: &Change, recorded: &Recorded, operators: &Operators) -> Option<String> {
     let text = match change {
+        Change::EndlessSlots => MORE_SLOTS,
+        Change::Slots(_) | Change::Executors(_) if recorded.cpus.is_some() => {
+            "tasks wait for CPUs as the new number of slots requires; the interval includes that they wait as before"
+        }
         Change::Slots(slots) if *slots > recorded.slots => MORE_SLOTS,
         Change::Executors(executors) if *executors > recorded.executors => MORE_SLOTS,
-        Change::EndlessSlots => MORE_SLOTS,
         Change::Slots(_) | Change::Executors(_) => {
             "tasks keep the times that they had; the interval includes that they no longer wait for a CPU"
         }

@@ -1,6 +1,6 @@
 //! The application of a profile, with the parts of its tasks' times.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use unfuse_format::{
     ApplicationRow, Bounds, ExecutorRow, HostRow, JobRow, StageRow, TaskRow, merge_stages,
@@ -23,6 +23,8 @@ pub(super) struct Source<'a> {
     app: &'a str,
     /// The stages that are asked about.
     needed: HashSet<(i32, i32)>,
+    /// What was used of the hosts; nothing if that cannot be read.
+    hosts: Vec<HostRow>,
     /// Whether only a share of the tasks was sampled: then each task has its stage's share of the sampled time.
     is_partly_sampled: bool,
 }
@@ -45,9 +47,26 @@ const WAITS: [PartKind; 5] = [
 impl<'a> Source<'a> {
     /// The source of a question about a query, or about all of an application.
     pub(super) fn new(report: &'a Report<'a>, app: &'a str, query: Option<i64>) -> Self {
+        Self::of_stages(report, app, |of| query.is_none() || of == query)
+    }
+
+    /// The source of questions about some queries.
+    pub(super) fn of_queries(
+        report: &'a Report<'a>,
+        app: &'a str,
+        queries: &BTreeSet<i64>,
+    ) -> Self {
+        Self::of_stages(report, app, |of| of.is_some_and(|of| queries.contains(&of)))
+    }
+
+    /// The source with the stages of these queries.
+    fn of_stages(
+        report: &'a Report<'a>,
+        app: &'a str,
+        is_needed: impl Fn(Option<i64>) -> bool,
+    ) -> Self {
         let stages = report.profile.stages.iter();
-        let own = stages
-            .filter(|(id, stage)| id.app == app && (query.is_none() || stage.execution == query));
+        let own = stages.filter(|(id, stage)| id.app == app && is_needed(stage.execution));
         let processes = report
             .profile
             .processes
@@ -57,6 +76,7 @@ impl<'a> Source<'a> {
             report,
             app,
             needed: own.map(|(id, _)| (id.stage, id.attempt)).collect(),
+            hosts: report.profile.rows::<HostRow>().unwrap_or_default(),
             is_partly_sampled: processes
                 .filter_map(|process| process.task_fraction)
                 .any(|fraction| fraction < 1.0),
@@ -243,52 +263,49 @@ impl<'a> Source<'a> {
             })
             .collect();
         application.stages = self.stages()?;
-        application.cpus = self.shared_cpus(&application.executors)?;
+        application.cpus = self.shared_cpus(&self.needed);
         Ok(application)
     }
 
-    /// The CPUs of the machine that all slots are on, and what all but tasks used of them while the asked stages ran.
-    fn shared_cpus(&self, executors: &[Executor]) -> Result<Option<SharedCpus>, ReportError> {
-        let mut rows = self.report.profile.rows::<HostRow>()?;
-        let hosts: HashSet<&str> = self
-            .report
-            .profile
-            .processes
-            .iter()
-            .filter(|process| process.app == self.app)
-            .map(|process| process.host.as_str())
-            .collect();
-        if hosts.len() != 1 || executors.len() > 1 {
-            return Ok(None);
+    /// The shared CPUs of one query of the application.
+    pub(super) fn cpus_of(&self, application: &Application, query: i64) -> Option<SharedCpus> {
+        let own = application.stages.iter();
+        let own = own.filter(|stage| stage.group == Group::Query(query));
+        self.shared_cpus(&own.map(|stage| (stage.stage, stage.attempt)).collect())
+    }
+
+    /// In local mode: the CPUs that all slots share, and what all but the tasks of some stages used of them while these ran.
+    fn shared_cpus(&self, stages: &HashSet<(i32, i32)>) -> Option<SharedCpus> {
+        if !is_local(self.report, self.app) {
+            return None;
         }
-        let own = self.needed.iter().flat_map(|place| self.tasks(*place));
-        let (from, to) = own.fold((i64::MAX, i64::MIN), |(from, to), task| {
+        let own = || stages.iter().flat_map(|place| self.tasks(*place));
+        let (from, to) = own().fold((i64::MAX, i64::MIN), |(from, to), task| {
             (from.min(task.launched_ms), to.max(task.finished_ms))
         });
-        rows.retain(|row| row.app == self.app && row.start_ns < row.end_ns);
-        rows.retain(|row| ms(row.start_ns) < to && from < ms(row.end_ns));
-        let Some(start) = rows.iter().map(|row| row.start_ns).min() else {
-            return Ok(None);
-        };
-        let end = rows.iter().map(|row| row.end_ns).max().unwrap_or(start);
-        let seconds: f64 = rows
+        let rows: Vec<&HostRow> = self
+            .hosts
             .iter()
-            .map(|row| row.end_ns.saturating_sub(row.start_ns) as f64 / 1e9)
-            .sum();
-        let used: f64 = rows.iter().map(|row| row.cpu_s).sum();
-        let count = rows.iter().map(|row| {
+            .filter(|row| row.app == self.app && row.start_ns < row.end_ns)
+            .filter(|row| ms(row.start_ns) < to && from < ms(row.end_ns))
+            .collect();
+        let start = rows.iter().map(|row| row.start_ns).min()?;
+        let end = rows.iter().map(|row| row.end_ns).max()?;
+        let (mut count, mut used, mut seconds) = (0.0, 0.0, 0.0);
+        for row in &rows {
             let cpus = f64::from(row.cpus);
-            row.cpu_limit.map_or(cpus, |limit| limit.min(cpus))
-        });
-        let (all, of_app) = (self.report.tasks.iter(), self.app);
-        let tasks = all
-            .filter(|(id, _)| id.app == of_app)
-            .flat_map(|(_, tasks)| tasks);
-        let by_tasks: f64 = tasks.map(|task| cpu_within(task, ms(start), ms(end))).sum();
-        Ok(Some(SharedCpus {
-            count: count.fold(0.0, f64::max),
-            others: ((used - by_tasks) / seconds).max(0.0),
-        }))
+            // A container contends for its limit, and its own processes use that.
+            let limit = row.cpu_limit.filter(|limit| *limit > 0.0 && *limit < cpus);
+            count = f64::max(count, limit.unwrap_or(cpus));
+            used += match limit {
+                Some(_) => row.group_cpu_s?,
+                None => row.cpu_s,
+            };
+            seconds += row.end_ns.saturating_sub(row.start_ns) as f64 / 1e9;
+        }
+        let by_tasks: f64 = own().map(|task| cpu_within(task, ms(start), ms(end))).sum();
+        let others = ((used - by_tasks) / seconds).max(0.0);
+        (count > 0.0 && others.is_finite()).then_some(SharedCpus { count, others })
     }
 
     fn stages(&self) -> Result<Vec<Stage>, ReportError> {
@@ -413,6 +430,12 @@ fn seconds(sampled: Option<&Sampled>) -> Vec<f64> {
 /// How long a task ran, s.
 pub(super) fn ran_s(row: &TaskRow) -> f64 {
     s_of_ms(row.run_ms)
+}
+
+/// Whether all slots of an application are in its driver.
+pub(super) fn is_local(report: &Report<'_>, app: &str) -> bool {
+    let mut own = report.tasks.iter().filter(|(id, _)| id.app == app);
+    own.any(|(_, tasks)| tasks.iter().any(|task| task.executor == "driver"))
 }
 
 /// CPU time of a task between two times, s: it is taken to use it evenly.

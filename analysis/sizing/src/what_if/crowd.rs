@@ -1,6 +1,6 @@
 //! Slots that share the CPUs of one machine: with more tasks at once each waits longer for a CPU, with fewer less long.
 
-use super::{Model, PartKind, Recorded, Scenario};
+use super::{Model, PartKind, Recorded, RecordedTask, Scenario};
 
 /// Rounds in which the time of the run and the use of the CPUs by others find each other.
 const ROUNDS: usize = 4;
@@ -14,6 +14,8 @@ pub(super) struct Crowd {
     cpu_wait: usize,
     /// The positions of all waits.
     waits: Vec<usize>,
+    /// The positions of parts in which a task works.
+    work: Vec<usize>,
     cpus: f64,
     /// CPUs that a task uses while it does not wait for one, 0 to 1.
     by_task: f64,
@@ -28,13 +30,15 @@ impl Crowd {
     fn new(recorded: &Recorded) -> Option<Self> {
         let shared = recorded.cpus.filter(|shared| shared.count > 0.0)?;
         let kinds = recorded.parts.iter().map(|part| part.kind);
-        let waits: Vec<usize> = (0..)
-            .zip(kinds.clone())
-            .filter_map(|(at, kind)| kind.is_wait().then_some(at))
-            .collect();
+        let at = |is: fn(PartKind) -> bool| -> Vec<usize> {
+            let all = kinds.clone().enumerate();
+            all.filter_map(|(at, kind)| is(kind).then_some(at))
+                .collect()
+        };
         let mut crowd = Self {
             cpu_wait: kinds.clone().position(|kind| kind == PartKind::CpuWait)?,
-            waits,
+            waits: at(PartKind::is_wait),
+            work: at(|kind| matches!(kind, PartKind::Operator(_))),
             cpus: shared.count,
             by_task: 1.0,
             others: shared.others.max(0.0),
@@ -55,7 +59,7 @@ impl Crowd {
         }
         crowd.by_task = (busy / (ran - waited).max(busy)).clamp(0.0, 1.0);
         let expected = crowd.stretch(at_once / ran);
-        crowd.uneven = ((busy + waited) / busy / expected).clamp(1.0, MOST_UNEVEN);
+        crowd.uneven = ((busy + waited) / busy / expected).min(MOST_UNEVEN);
         Some(crowd)
     }
 
@@ -65,29 +69,32 @@ impl Crowd {
         (self.uneven * wanted / self.cpus).max(1.0)
     }
 
+    /// Whether a part, by its position, is work: waits are taken out in another way.
+    pub(super) fn is_work(&self, at: usize) -> bool {
+        self.work.contains(&at)
+    }
+
     /// A task's time without its waits, s.
     fn busy(&self, seconds: f64, parts: &[f64]) -> f64 {
         let waits = self.waits.iter().map(|at| part(parts, *at, seconds));
         (seconds - waits.sum::<f64>()).max(0.0)
     }
 
-    /// By how much longer a task of a stage with so many tasks takes than recorded, s. `remaining` are the shares of its parts that
-    /// the changes leave; `seconds` is what they leave of it.
-    pub(super) fn longer(
+    /// The time of a task of a stage with so many tasks, s. `shares` are the shares of its parts that the changes leave, and
+    /// `worked` is the time of the parts that are no waits and go, s.
+    pub(super) fn time(
         &self,
         (slots, tasks): (usize, usize),
-        seconds: f64,
-        parts: &[f64],
-        remaining: &[f64],
+        task: &RecordedTask,
+        shares: &[f64],
+        worked: f64,
     ) -> f64 {
-        let left = |at: &usize| {
-            let share = remaining.get(*at).copied().unwrap_or(1.0);
-            part(parts, *at, f64::INFINITY) * share
-        };
-        let waits: f64 = self.waits.iter().map(left).sum();
-        let busy = (seconds - waits).max(0.0);
-        let now = left(&self.cpu_wait).min(seconds);
-        busy * (self.stretch(slots.min(tasks) as f64) - 1.0) - now
+        let (seconds, parts) = (task.seconds(), &task.parts);
+        let busy = (self.busy(seconds, parts) - worked).max(0.0);
+        let others = self.waits.iter().filter(|at| **at != self.cpu_wait);
+        let waits =
+            others.map(|at| part(parts, *at, seconds) * shares.get(*at).copied().unwrap_or(1.0));
+        busy * self.stretch(slots.min(tasks) as f64) + waits.sum::<f64>()
     }
 }
 
@@ -186,6 +193,55 @@ mod tests {
         );
         // The critical path knows no CPUs.
         assert!((then(&beside, "cores=inf").then_s - 1.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn the_time_does_not_jump_beside_the_recorded_number_of_slots() {
+        // Others seem to use all CPUs, and yet no task waited.
+        let run = recorded(4, 4000, (1.0, 0.0), 2.0);
+        let now = Model::new(&run).now();
+        for slots in ["slots=3", "slots=5"] {
+            let found = then(&run, slots);
+            assert!(
+                (found.then_s / now - 1.0).abs() < 0.35,
+                "{slots}: {found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn other_changes_are_taken_out_once() {
+        // 6 s of work, of which a node does 3, and 4 s of waits for a CPU, of which 2 are the node's.
+        let mut run = recorded(4, 4, (6.0, 4.0), 0.0);
+        run.cpus = Some(SharedCpus {
+            count: 4.0,
+            others: 0.0,
+        });
+        run.parts.extend([
+            Part::new(PartKind::Operator(7)),
+            Part::new(PartKind::OperatorCpuWait(7)),
+        ]);
+        for task in &mut run.stages[0].tasks {
+            task.parts.extend([3.0, 2.0]);
+        }
+        let model = Model::new(&run);
+        let changes = ["slots=2", "operator:7=inf"].map(|text| text.parse().expect("a change"));
+        // Without waits each of the four tasks works for 3 s, two at a time.
+        let seconds = model.seconds(&model.scenario(&changes));
+        assert!((seconds - 6.0).abs() < 1e-9, "{seconds}");
+    }
+
+    #[test]
+    fn tasks_of_other_queries_keep_their_times() {
+        let mut run = recorded(4, 8, (1.0, 1.0), 0.0);
+        let mut other = run.stages[0].clone();
+        other.own = false;
+        run.stages.push(other);
+        let model = Model::new(&run);
+        let scenario = model.scenario(&["slots=2".parse().expect("a change")]);
+        let own = &run.stages[0].tasks;
+        assert!((scenario.time(&own[0], 8, &scenario.remaining, true) - 1.0).abs() < 1e-9);
+        assert!((scenario.time(&own[0], 8, &scenario.remaining, false) - 2.0).abs() < 1e-9);
     }
 
     #[test]

@@ -162,7 +162,7 @@ impl Model<'_> {
             let (from, to) = alike.ranges[alike.ranks[*own]];
             let task = &stage.tasks[alike.sorted[from + random.below(to - from)]];
             before.push(task.seconds());
-            after.push(scenario.time(task, stage.tasks.len(), &remaining));
+            after.push(scenario.time(task, stage.tasks.len(), &remaining, stage.own));
         }
         (before, after)
     }

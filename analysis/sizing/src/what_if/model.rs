@@ -147,6 +147,13 @@ impl<'a> Model<'a> {
         }
         match scenario.slots {
             slots if slots == recorded.slots.max(1) || slots == usize::MAX => scenario,
+            // What its neighbours use of the CPUs is not known by neighbour.
+            _ if changes
+                .iter()
+                .any(|change| matches!(change, Change::WithoutQuery(_))) =>
+            {
+                scenario
+            }
             _ => self.crowded(scenario),
         }
     }
@@ -188,12 +195,10 @@ impl<'a> Model<'a> {
     pub fn seconds(&self, scenario: &Scenario) -> f64 {
         self.seconds_with(scenario, |stage| {
             let place = &self.places[stage];
-            let tasks = &self.recorded.stages[stage].tasks;
-            let all = place
-                .order
-                .iter()
-                .map(|task| scenario.time(&tasks[*task], tasks.len(), &scenario.remaining));
-            all.collect()
+            let RecordedStage { tasks, own, .. } = &self.recorded.stages[stage];
+            let time =
+                |task: &usize| scenario.time(&tasks[*task], tasks.len(), &scenario.remaining, *own);
+            place.order.iter().map(time).collect()
         })
     }
 
@@ -264,18 +269,30 @@ impl Scenario {
         self.whole /= times;
     }
 
-    /// The time after the change of a task of a stage with so many tasks, s. Parts that overlap take out no more than there is.
-    pub(super) fn time(&self, task: &RecordedTask, tasks: usize, remaining: &[f64]) -> f64 {
-        let (seconds, parts) = (task.seconds(), &task.parts);
-        let gone = parts.iter().zip(remaining).map(|(part, remaining)| {
+    /// The time after the change of a task of a stage with so many tasks, s. Parts that overlap take out no more than there is. Only
+    /// the run's own tasks have other waits for CPUs.
+    pub(super) fn time(
+        &self,
+        task: &RecordedTask,
+        tasks: usize,
+        remaining: &[f64],
+        own: bool,
+    ) -> f64 {
+        let seconds = task.seconds();
+        let parts = task.parts.iter().zip(remaining).enumerate();
+        let gone = parts.map(|(at, (part, remaining))| {
             let part = part.max(0.0).min(seconds);
-            part * (1.0 - remaining)
+            (at, part * (1.0 - remaining))
         });
-        let mut left = (seconds - gone.sum::<f64>()).max(0.0);
-        if let Some(crowd) = &self.crowd {
-            left += crowd.longer((self.slots, tasks), left, parts, remaining);
-        }
-        left.max(0.0) * self.whole
+        let left = match &self.crowd {
+            Some(crowd) if own => {
+                let worked = gone.filter(|(at, _)| crowd.is_work(*at));
+                let worked = worked.map(|(_, gone)| gone).sum();
+                crowd.time((self.slots, tasks), task, remaining, worked)
+            }
+            _ => (seconds - gone.map(|(_, gone)| gone).sum::<f64>()).max(0.0),
+        };
+        left * self.whole
     }
 
     fn spread<'a>(&self, mut times: Vec<f64>, delays: &'a [f64]) -> (Vec<f64>, &'a [f64]) {

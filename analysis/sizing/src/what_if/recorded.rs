@@ -17,7 +17,7 @@ pub struct Recorded {
     pub parts: Vec<Part>,
     /// Stage attempts with tasks, in order of submission.
     pub stages: Vec<RecordedStage>,
-    /// The CPUs that all slots share, also if there are more or fewer slots; none if unknown, or if the slots are on several machines.
+    /// The CPUs that all slots share, also if there are more or fewer slots; none if unknown, or if not all slots are in one JVM.
     pub cpus: Option<SharedCpus>,
 }
 
@@ -26,7 +26,8 @@ pub struct Recorded {
 pub struct SharedCpus {
     /// How many there are, or how many the machine's tasks may use.
     pub count: f64,
-    /// How many of them all but tasks used, on average: the JIT compilers, garbage collection, the driver, other processes.
+    /// How many of them all but the run's own tasks used, on average: the JIT compilers, garbage collection, the driver, other queries
+    /// and processes.
     pub others: f64,
 }
 
@@ -112,7 +113,7 @@ pub struct Part {
     /// Of a part that was sampled: the number of samples in each stage of [`Recorded::stages`]; empty for one that was measured.
     pub samples: Vec<u64>,
     /// Of waits that a query caused: whether its slots are free without it, for tasks that can use them. More slots do not help
-    /// while the CPUs are busy.
+    /// while the CPUs are busy, unless the query itself keeps them busy.
     pub frees_slots: bool,
     /// The share of the driver's time, before the query's own stages and after the last, that goes with it, 0 to 1.
     pub driver: f64,

@@ -183,7 +183,7 @@ impl Scores {
         let median = 100.0 * stats::median(&mut errors);
         figures.push(Figure::new("error", what, median, "%", 0));
         let (distances, parts): (Vec<f64>, Vec<f64>) = self.comparisons.iter().copied().unzip();
-        let what = "distance of the shares by use from those that the kernel counted (half the sum of the differences, 0 to 1)";
+        let what = "distance of the shares of waits for CPUs by use from those with what the kernel counted (half the sum of the differences, 0 to 1)";
         figures.push(Figure::from_runs("distance", what, &distances, "", 3).not_negative());
         let parts: Vec<f64> = parts.iter().map(|part| 100.0 * part).collect();
         let what = "part of the waits for CPUs that the kernel counted";
@@ -258,7 +258,8 @@ impl Scores {
                 stats::mean_and_half_width(&values).0
             };
             let truth = self.harm(victim, subset, number);
-            let scores = [0, 1, 2, 3, 4].map(|method: usize| of(&|said| said.scores[method]));
+            let scores: [f64; METHODS.len()] =
+                std::array::from_fn(|method| of(&|said| said.scores[method]));
             let _ = writeln!(
                 body,
                 "{start} | {} | {} | {:.2} | {:.2} to {:.2} | {} |",

@@ -159,7 +159,8 @@ table! {
         pub end_ns: i64,
         /// How long it waited while the CPU ran what the next columns name, ns.
         pub waited_ns: i64,
-        /// The user of the CPU: `task` (of the same JVM), `gc`, `jit`, `jvm` (another thread of the JVM) or `process`.
+        /// The user of the CPU: `task` (of the same JVM), `gc`, `jit`, `jvm` (another thread of the JVM) or `process`. With `rate=0`,
+        /// `jvm` in place of `gc` and `jit`.
         pub behind: String,
         /// Stage id of the task that had it; null for other things.
         pub behind_stage: Option<i32>,

@@ -49,9 +49,8 @@ impl RunQueues {
     /// A CPU gets another thread, after all that was passed before. Calls `each` for each part of a wait that is now known.
     pub(super) fn hand_over(&mut self, cpu: usize, to: &Handover, mut each: impl FnMut(Behind)) {
         self.count(cpu, to.time, &mut each);
-        let preempted = to.preempted.filter(|thread| thread.pid == self.process);
-        // It may have been moved here from the queue of another CPU. One that is preempted waits only if records are missing.
-        for thread in [Some(to.to), preempted].into_iter().flatten() {
+        // The one that comes may have been moved here from the queue of another CPU. The one that leaves ran, so it waits in no queue.
+        for thread in [Some(to.to), to.from].into_iter().flatten() {
             let Some(queued) = self.waiting.remove(&thread.tid) else {
                 continue;
             };
@@ -64,8 +63,8 @@ impl RunQueues {
             return;
         };
         here.running = Some(to.to);
-        here.counted = to.time;
-        if let Some(thread) = preempted {
+        let preempted = to.from.filter(|_| to.preempted);
+        if let Some(thread) = preempted.filter(|thread| thread.pid == self.process) {
             here.queue.push((thread.tid, to.time));
             self.waiting.insert(thread.tid, cpu);
         }
@@ -78,13 +77,26 @@ impl RunQueues {
         }
     }
 
-    /// Records of a CPU are missing: who runs there, and who waits, is not known.
+    /// Records of a CPU are missing. Nobody knows who runs there, and any thread may have run there in that time.
     pub(super) fn lose(&mut self, cpu: usize) {
         if let Some(here) = self.cpus.get_mut(cpu) {
             here.running = None;
-            for (tid, _) in here.queue.drain(..) {
-                self.waiting.remove(&tid);
-            }
+        }
+        self.forget();
+    }
+
+    /// Forgets who runs, too: nothing was recorded for a while.
+    pub(super) fn restart(&mut self) {
+        for cpu in &mut self.cpus {
+            cpu.running = None;
+        }
+        self.forget();
+    }
+
+    fn forget(&mut self) {
+        self.waiting.clear();
+        for cpu in &mut self.cpus {
+            cpu.queue.clear();
         }
     }
 
@@ -122,10 +134,12 @@ mod tests {
         HostThread { pid, tid }
     }
 
+    /// With the thread that was preempted; without one, the record of the thread that comes.
     fn handover(time: u64, preempted: Option<HostThread>, to: HostThread) -> Handover {
         Handover {
             time,
-            preempted,
+            from: preempted,
+            preempted: preempted.is_some(),
             to,
         }
     }
@@ -177,6 +191,38 @@ mod tests {
             queues.settle(now, |behind| found.push((behind.start, behind.end)));
             assert_eq!(found, [(start, now)]);
         }
+    }
+
+    #[test]
+    fn a_thread_that_sleeps_after_a_loss_does_not_wait() {
+        let mut queues = RunQueues::new(JVM, 2);
+        let (victim, hog) = (thread(JVM, 10), thread(2, 20));
+        queues.hand_over(0, &handover(100, Some(victim), hog), |_| {});
+        // It got the other CPU, whose records were lost, and sleeps.
+        let sleeps = Handover {
+            from: Some(victim),
+            ..handover(150, None, thread(0, 0))
+        };
+        queues.hand_over(1, &sleeps, |_| {});
+        queues.settle(200, |behind| panic!("{behind:?}"));
+        queues.hand_over(0, &handover(210, Some(victim), hog), |_| {});
+        queues.lose(1);
+        queues.settle(300, |behind| panic!("{behind:?}"));
+    }
+
+    #[test]
+    fn time_that_was_settled_is_not_counted_again() {
+        let mut queues = RunQueues::new(JVM, 1);
+        let (victim, hog) = (thread(JVM, 10), thread(2, 20));
+        queues.hand_over(0, &handover(100, Some(victim), hog), |_| {});
+        let mut sum = 0;
+        queues.settle(200, |behind| sum += behind.end - behind.start);
+        // Its record was read late.
+        queues.hand_over(0, &handover(150, None, thread(2, 21)), |behind| {
+            sum += behind.end - behind.start;
+        });
+        queues.settle(250, |behind| sum += behind.end - behind.start);
+        assert_eq!(sum, 150);
     }
 
     #[test]

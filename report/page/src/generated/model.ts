@@ -736,6 +736,10 @@ fingerprint: string,
  */
 contention: boolean, 
 /**
+ * Whether it has a block of what would help.
+ */
+what_if: boolean, 
+/**
  * Whether it has slow tasks or slow records.
  */
 skew: boolean, };
@@ -756,6 +760,39 @@ places: Array<[number, number]>,
  * The number of the victim's own name.
  */
 own: number, };
+
+/**
+ * How long a query would take with changes.
+ */
+export type QueryWhatIf = { 
+/**
+ * The measured time, s.
+ */
+measured_s: number, 
+/**
+ * Whether the replay of the unchanged run is close to it.
+ */
+reliable: boolean, 
+/**
+ * Numbers of slots, the fewest first.
+ */
+slots: Array<number>, 
+/**
+ * The position of the recorded one.
+ */
+recorded: number, 
+/**
+ * Changes to be switched on, each a bit of a combination, from the lowest.
+ */
+switches: Array<WhatIfSwitch>, 
+/**
+ * The time with each combination, s: for combination 0 with each number of slots, then for combination 1, and so on.
+ */
+seconds: Array<number>, 
+/**
+ * The command for the ranges.
+ */
+command: string, };
 
 /**
  * A line of code.
@@ -1671,6 +1708,19 @@ after_s: number | null,
  * The command that shows more.
  */
 command: string | null, };
+
+/**
+ * A change that can be switched on.
+ */
+export type WhatIfSwitch = { 
+/**
+ * As `unfuse what-if` takes it.
+ */
+change: string, 
+/**
+ * What it means.
+ */
+what: string, };
 
 export const STAGE = 0;
 
