@@ -15,8 +15,8 @@ const FEWEST_DRAWS: usize = 2;
 const TASKS_OF_DRAWS: usize = 4_000_000;
 /// A task is replaced by one of its stage that took at most so many times as long, or as short.
 const ALIKE: f64 = 1.5;
-/// By how much more CPU time the same work takes at most if more tasks share the caches and the memory of a machine, as a share
-/// of it (docs/what-if.md, *How good it is*).
+/// By how much more CPU time the same work takes if more tasks share the caches and the memory of a machine, as a share of it:
+/// the range includes that (docs/what-if.md, *How good it is*).
 const SHARED_MEMORY: f64 = 0.25;
 /// Quantile of the normal distribution for 95% of the cases.
 const Z: f64 = 1.96;
