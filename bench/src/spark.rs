@@ -102,8 +102,17 @@ impl Spark {
         })
     }
 
-    /// Installs a Java runtime of a release; returns its directory.
+    /// The directory of a JDK of this machine with a release; else of the runtime that is installed for it.
     pub fn jdk(release: &str) -> Result<PathBuf> {
+        let known = unfuse_machine::javas().into_iter();
+        let mut known = known.filter(|java| java.release.to_string() == release);
+        let home = |java: unfuse_machine::Java| {
+            let program = java.program.canonicalize().ok()?;
+            Some(program.parent()?.parent()?.to_owned())
+        };
+        if let Some(home) = known.find_map(home) {
+            return Ok(home);
+        }
         let unfuse = std::env::current_exe()?.with_file_name("unfuse");
         set_up(&unfuse, &["--jdk", release])
     }

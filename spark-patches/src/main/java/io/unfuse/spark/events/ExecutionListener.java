@@ -88,21 +88,26 @@ public final class ExecutionListener extends SparkListener {
                     } else if (event instanceof SparkListenerSQLExecutionEnd) {
                         SparkListenerSQLExecutionEnd end = (SparkListenerSQLExecutionEnd) event;
                         running.remove(end.executionId());
-                        Object error =
-                                end.errorMessage().isDefined() ? end.errorMessage().get() : null;
+                        String error = errorOf(end);
                         Agent.event(
                                 new Json()
                                         .field("type", "execution_end")
                                         .field("execution", end.executionId())
                                         .field("time", end.time())
-                                        // Spark writes an empty message for success.
-                                        .field(
-                                                "error",
-                                                error == null || error.toString().isEmpty()
-                                                        ? null
-                                                        : error.toString()));
+                                        .field("error", error));
                     }
                 });
+    }
+
+    /** The message of a query that failed; Spark writes an empty one for success. */
+    private static String errorOf(SparkListenerSQLExecutionEnd end) {
+        try {
+            Object error = end.errorMessage().isDefined() ? end.errorMessage().get() : null;
+            return error == null || error.toString().isEmpty() ? null : error.toString();
+        } catch (NoSuchMethodError spark33) {
+            // Spark 3.3 does not say why a query failed.
+            return null;
+        }
     }
 
     private void plan(long execution, long time, SparkPlanInfo plan)

@@ -5,7 +5,6 @@ import io.unfuse.spark.common.Json;
 
 import org.apache.spark.sql.catalyst.expressions.codegen.CodeAndComment;
 import org.codehaus.commons.compiler.CompileException;
-import org.codehaus.commons.compiler.InternalCompilerException;
 import org.codehaus.janino.ClassBodyEvaluator;
 
 import java.io.IOException;
@@ -65,7 +64,8 @@ public final class SourceTap {
         }
         try {
             evaluator.cook(ourName, body);
-        } catch (CompileException | InternalCompilerException error) {
+        } catch (CompileException | RuntimeException error) {
+            // The class of Janino's other errors has another package in Spark 3.3, so it has no name here.
             if (!isPoolFull(error) || !restart(evaluator)) {
                 throw error;
             }
