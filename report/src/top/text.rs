@@ -32,15 +32,23 @@ pub(super) fn render_families(top: &Top, limit: usize) -> String {
     let columns = Columns::new(totals, top.time);
     let (rows, runs) = (top.family_rows(), top.runs());
     let has_rows = rows.iter().any(|row| row.ns_per_row().is_some());
-    let (per_row, no_rows) = if has_rows {
-        ("  ns/row", "        ")
+    let shown = rows.iter().take(limit);
+    let per_row = shown.filter_map(|row| Some(words::number(row.ns_per_row()?).len() + 2));
+    // Few rows can take a second each.
+    let width = if has_rows {
+        per_row.fold(8, usize::max)
     } else {
-        ("", "")
+        0
+    };
+    let in_column = |text: &str| match has_rows {
+        true => format!("{text:>width$}"),
+        false => String::new(),
     };
     let mut text = format!(
-        "  share {}{}{per_row}  query  runs  node  operator\n",
+        "  share {}{}{}  query  runs  node  operator\n",
         columns.range_head(),
         columns.heads(),
+        in_column("ns/row"),
     );
     let number = |value: Option<i64>| value.map_or_else(|| "-".to_owned(), |v| v.to_string());
     for row in rows.iter().take(limit) {
@@ -49,9 +57,8 @@ pub(super) fn render_families(top: &Top, limit: usize) -> String {
         let samples = (row.samples, row.cpu_seconds);
         let figures = columns.text(samples, (row.waits, row.waiting_seconds));
         let per_row = match row.ns_per_row() {
-            Some(ns) => format!("{:>8}", words::number(ns)),
-            None if has_rows => format!("{:>8}", "-"),
-            None => String::new(),
+            Some(ns) => in_column(&words::number(ns)),
+            None => in_column("-"),
         };
         let of_family = row.family.and_then(|family| runs.get(&family.number));
         let query = of_family.and_then(|runs| runs.first().copied());
@@ -68,7 +75,7 @@ pub(super) fn render_families(top: &Top, limit: usize) -> String {
         text += &format!("{share:>6.1}% {range}{figures}{per_row}{place}{name}\n");
     }
     text += &more(rows.len(), limit);
-    text += &columns.total(totals, no_rows);
+    text += &columns.total(totals, &in_column(""));
     text += &names(rows.iter().take(limit), &runs);
     text += &columns.meaning(By::Operator);
     if has_rows {

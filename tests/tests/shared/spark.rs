@@ -38,6 +38,29 @@ fn run_queries(command: &mut Command) {
     );
 }
 
+/// Classes that the patches name must be there in the oldest Spark: a job that runs without unfuse must run with it.
+#[test]
+fn the_oldest_spark_runs_and_has_operators() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let mut command = spark_submit(&spark("3.3"), &profile, &LOCAL);
+    run(queries_for(&mut command, "0.2", "6"));
+    let rows = top(&profile, &["--limit", "1000"]);
+    for operator in FUSED {
+        let has = |row: &Value| {
+            row["operator"]
+                .as_str()
+                .is_some_and(|found| found.contains(operator))
+        };
+        assert!(samples(&rows, has) > 0, "{operator}: {rows:#?}");
+    }
+    let open = ask_number(
+        &profile,
+        "SELECT count(*) FROM (SELECT execution FROM 'DIR/executions/*.parquet' GROUP BY 1 HAVING max(ended_ms) IS NULL)",
+    );
+    assert_eq!(open, 0.0, "each query has an end");
+}
+
 /// Whether a row belongs to one of these stages.
 pub fn is_in(stages: &[i64], row: &Value) -> bool {
     let stage = row["stage"].as_i64();
