@@ -65,7 +65,8 @@ public final class SourceTap {
         try {
             evaluator.cook(ourName, body);
         } catch (CompileException | RuntimeException error) {
-            // The class of Janino's other errors has another package in Spark 3.3, so it has no name here.
+            // The class of Janino's other errors has another package in Spark 3.3, so it has no
+            // name here.
             if (!isPoolFull(error) || !restart(evaluator)) {
                 throw error;
             }
