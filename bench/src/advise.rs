@@ -214,7 +214,7 @@ impl Advise {
             .context("the job prints its times")?;
         let seconds: Vec<f64> = serde_json::from_str(line)?;
         let profile = crate::session::complete(profile)?;
-        let answer = spark.ask(&["advise", "--json"], &profile)?;
+        let answer = spark.ask("advise", &profile, &[])?;
         let advice = answer["advice"]
             .as_array()
             .context("a list of suggestions")?;

@@ -105,7 +105,7 @@ impl Coverage {
         let profile = Profile::open(&run.profile)?;
         let mut names = BTreeMap::new();
         for execution in executions(&run.event_log)? {
-            let Some((name, _)) = execution.description.split_once(' ') else {
+            let Some(name) = execution.counted_query() else {
                 continue;
             };
             let covered = queries.entry(name.to_owned()).or_default();

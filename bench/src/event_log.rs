@@ -84,6 +84,19 @@ pub struct Execution {
     pub deserialize_cpu_s: f64,
 }
 
+impl Execution {
+    /// The name of its query and its round, which the description consists of. Rounds to warm up are below 0.
+    pub fn query_and_round(&self) -> Option<(&str, &str)> {
+        self.description.rsplit_once(' ')
+    }
+
+    /// The name of its query; none in a round to warm up.
+    pub fn counted_query(&self) -> Option<&str> {
+        let (query, round) = self.query_and_round()?;
+        (!round.starts_with('-')).then_some(query)
+    }
+}
+
 /// The executions of an event log that ran stages, in order.
 pub fn executions(log: &Path) -> Result<Vec<Execution>> {
     let mut events = EventLog::open(log)?;

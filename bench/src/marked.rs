@@ -224,15 +224,13 @@ impl Marked {
         let (profile, event_log) = session.finish()?;
         let profile = Profile::open(&profile)?;
         for execution in executions(&event_log)? {
-            let Some((name, round)) = execution.description.rsplit_once(' ') else {
+            let Some(name) = execution.counted_query() else {
                 continue;
             };
             let query = queries
                 .iter()
                 .find(|query| name.rsplit('/').next() == Some(&query.mark));
-            if let Some((query, landed)) = query.zip(landed.get_mut(name))
-                && !round.starts_with('-')
-            {
+            if let Some((query, landed)) = query.zip(landed.get_mut(name)) {
                 let selection = Selection {
                     query: Some(execution.id),
                     ..Selection::default()

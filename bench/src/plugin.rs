@@ -139,8 +139,7 @@ impl Plugin {
         let profile = Profile::open(&run.profile)?;
         let mut names = BTreeMap::new();
         for execution in executions(&run.event_log)? {
-            if let Some((name, round)) = execution.description.split_once(' ')
-                && !round.starts_with('-')
+            if let Some(name) = execution.counted_query()
                 && work.queries.contains_key(name)
             {
                 names.insert(execution.id, name.to_owned());

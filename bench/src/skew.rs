@@ -160,7 +160,7 @@ impl Skew {
         run("slow", &tools[1], &slow.to_string())?;
         let profile = complete(dir.path().join("slow"))?;
         let begun = Instant::now();
-        let answer = spark.ask(&["skew", "--json", "--top", "1"], &profile)?;
+        let answer = spark.ask("skew", &profile, &["--top", "1"])?;
         let answer_s = begun.elapsed().as_secs_f64();
         let records = &answer["records"];
         let offset = offset(input, slow)?;

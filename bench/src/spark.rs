@@ -332,13 +332,19 @@ impl Spark {
         })
     }
 
-    /// The JSON output of `unfuse` for a profile.
+    /// The JSON output of a command of `unfuse` for a profile, with options and other arguments that come after it.
     ///
     /// # Errors
     /// If `unfuse` fails; the error has the last lines of its output.
-    pub fn ask(&self, arguments: &[&str], profile: &Path) -> Result<serde_json::Value> {
-        let said = said(self.unfuse().args(arguments).arg(profile))?;
-        Ok(serde_json::from_str(&said)?)
+    pub fn ask(
+        &self,
+        command: &str,
+        profile: &Path,
+        options: &[&str],
+    ) -> Result<serde_json::Value> {
+        let mut unfuse = self.unfuse();
+        unfuse.arg(command).arg(profile).args(options).arg("--json");
+        Ok(serde_json::from_str(&said(&mut unfuse)?)?)
     }
 
     /// `spark-submit` with a tool. unfuse writes its profile to `profile`.

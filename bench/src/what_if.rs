@@ -37,7 +37,7 @@ pub struct WhatIf {
 
 /// Rounds before those that count: classes are loaded and compiled.
 const WARM_UP: u32 = 2;
-/// The name of all of an application among queries.
+/// The name that stands for the whole application among queries.
 const APPLICATION: &str = "application";
 
 /// The file `what_if.toml`, which explains its fields.
@@ -239,7 +239,7 @@ impl Change {
             made_s: [0.0; 3],
         };
         if query == APPLICATION {
-            let of = |profile| ask(spark, &["what-if"], profile, &[&self.change]);
+            let of = |profile| spark.ask("what-if", profile, &[&self.change]);
             let [answer, made] = [of(&now.profile)?, of(&then.profile)?];
             row.made_s = [number(&made["measured_s"])?; 3];
             row.predict(&answer)?;
@@ -261,7 +261,7 @@ impl Change {
         ];
         let id = id.to_string();
         let options = [&*row.change, "--query", &id];
-        let answer = ask(spark, &["what-if"], &now.profile, &options)?;
+        let answer = spark.ask("what-if", &now.profile, &options)?;
         row.predict(&answer)?;
         Ok(row)
     }
@@ -330,7 +330,7 @@ type Find = fn(&Spark, &Recorded, i64) -> Result<i64>;
 fn hottest(spark: &Spark, job: &Recorded, query: i64) -> Result<i64> {
     let query = query.to_string();
     let options = ["--query", &query, "--limit", "1000", "--runs"];
-    let rows = ask(spark, &["top"], &job.profile, &options)?;
+    let rows = spark.ask("top", &job.profile, &options)?;
     let rows = rows.as_array().context("rows of top")?.iter();
     let nodes =
         rows.filter_map(|row| Some((row["node_id"].as_i64()?, row["cpu_seconds"].as_f64()?)));
@@ -343,19 +343,6 @@ fn beside(_: &Spark, job: &Recorded, query: i64) -> Result<i64> {
     let others = job.queries.get("neighbour").into_iter().flatten();
     let found = others.map(|(id, _)| *id).find(|id| id.abs_diff(query) == 1);
     found.context("a neighbour beside the query")
-}
-
-/// The JSON output of a command of `unfuse` for a profile.
-fn ask(spark: &Spark, command: &[&str], profile: &Path, options: &[&str]) -> Result<Value> {
-    let mut unfuse = spark.unfuse();
-    let text = said(
-        unfuse
-            .args(command)
-            .arg(profile)
-            .args(options)
-            .arg("--json"),
-    )?;
-    Ok(serde_json::from_str(&text)?)
 }
 
 fn number(value: &Value) -> Result<f64> {

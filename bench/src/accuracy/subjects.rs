@@ -106,7 +106,7 @@ impl Subject {
         let counted: Vec<CountedRun> = executions(&run.event_log)?
             .into_iter()
             .filter_map(|execution| {
-                let (query, round) = execution.description.rsplit_once(' ')?;
+                let (query, round) = execution.query_and_round()?;
                 let counts = work.queries.contains_key(query) && !round.starts_with('-');
                 let (query, recording) = (query.to_owned(), format!("{query}_{round}"));
                 counts.then_some(CountedRun {

@@ -87,9 +87,7 @@ impl Calibration {
         // Other work of the machine only increases the CPU time, so the minimum counts.
         let mut least: BTreeMap<String, f64> = BTreeMap::new();
         for execution in executions(&run.event_log)? {
-            if let Some((query, round)) = execution.description.rsplit_once(' ')
-                && !round.starts_with('-')
-            {
+            if let Some(query) = execution.counted_query() {
                 let cpu_s = least.entry(query.to_owned()).or_insert(f64::INFINITY);
                 *cpu_s = cpu_s.min(execution.cpu_s);
             }

@@ -48,8 +48,8 @@ impl Turns {
         }
         let (profile, event_log) = session.finish()?;
         let counted = executions(&event_log)?.into_iter().filter_map(|execution| {
-            let (name, round) = execution.description.rsplit_once(' ')?;
-            (!round.starts_with('-')).then(|| (execution.id, name.to_owned()))
+            let name = execution.counted_query()?;
+            Some((execution.id, name.to_owned()))
         });
         Ok(Self {
             runs: counted.collect(),

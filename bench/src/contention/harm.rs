@@ -129,9 +129,10 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
             }
         }
         let profile = server.stop()?;
-        let recorded = RecordedWorkload::open(&profile)?;
+        let opened = Profile::open(&profile)?;
+        let recorded = RecordedWorkload::from_profile(&opened)?;
         let by_use = recorded.by_use()?;
-        let executions = executions(&Profile::open(&profile)?);
+        let executions = executions(&opened);
         for (trial, times) in ran {
             let name = trial.name();
             let time = VictimTime {
@@ -182,10 +183,8 @@ fn said(
     let workload = &recorded.workload;
     let victim = recorded.query(&trial.name())?;
     let name = &workload.query(victim).context("a known query")?.name;
-    let answer = spark.ask(
-        &["blame", "--json", "--limit", "1000", "--victim", name],
-        profile,
-    )?;
+    let options = ["--limit", "1000", "--victim", name];
+    let answer = spark.ask("blame", profile, &options)?;
     let victims = [victim].into();
     let overlaps = [
         baseline::naive_overlap(workload, &victims, None),

@@ -42,7 +42,12 @@ pub struct Verdict {
 impl RecordedWorkload {
     /// Reads a profile.
     pub fn open(profile: &Path) -> Result<Self> {
-        let input = from_profile(&Profile::open(profile)?, BlockedTime::Measured)?;
+        Self::from_profile(&Profile::open(profile)?)
+    }
+
+    /// From a profile that was read.
+    pub fn from_profile(profile: &Profile) -> Result<Self> {
+        let input = from_profile(profile, BlockedTime::Measured)?;
         Ok(Self {
             workload: Workload::new(input.tables)?,
         })
