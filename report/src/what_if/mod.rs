@@ -11,6 +11,7 @@ mod profile;
 mod saving;
 mod spread;
 mod text;
+mod trials;
 
 use std::collections::BTreeMap;
 
@@ -23,6 +24,7 @@ use crate::words::{name, percent, shell};
 use crate::{Report, ReportError, application_index};
 use profile::{Source, is_local};
 use spread::spread;
+use trials::{each, floors};
 
 pub(crate) use neighbour::{Neighbour, VictimWaits, caused_waits, without_each};
 pub(crate) use operator::StackOfStage;
@@ -407,7 +409,7 @@ fn note(change: &Change, recorded: &Recorded, operators: &Operators) -> Option<S
     let text = match change {
         Change::EndlessSlots => MORE_SLOTS,
         Change::Slots(_) | Change::Executors(_) if recorded.cpus.is_some() => {
-            "tasks wait for CPUs as the new number of slots requires; the interval includes that they wait as before"
+            "the replay computes the waits for CPUs anew; the interval includes that they stay as recorded"
         }
         Change::Slots(slots) if *slots > recorded.slots => MORE_SLOTS,
         Change::Executors(executors) if *executors > recorded.executors => MORE_SLOTS,
@@ -435,55 +437,6 @@ fn note(change: &Change, recorded: &Recorded, operators: &Operators) -> Option<S
 
 const MORE_SLOTS: &str =
     "tasks keep the times that they had: what more of them at once do to each other is not known";
-
-/// Changes by themselves, the one that saves most first.
-fn each(model: &Model<'_>, recorded: &Recorded, asked: &Asked<'_>) -> Vec<Trial> {
-    let mut changes = vec![
-        Change::NoSkew,
-        Change::Slots(recorded.slots.saturating_mul(2)),
-    ];
-    if recorded.slots > 1 {
-        changes.push(Change::Slots(recorded.slots / 2));
-    }
-    for (at, part) in recorded.parts.iter().enumerate() {
-        let change = match part.kind {
-            PartKind::Gc => Change::NoGc,
-            PartKind::Disk => Change::EndlessDisk,
-            PartKind::Network => Change::EndlessNetwork,
-            PartKind::CpuWait => Change::NoCpuWait,
-            PartKind::Python => Change::Python(TIMES),
-            PartKind::Operator(_)
-            | PartKind::OperatorCpuWait(_)
-            | PartKind::Query(_)
-            | PartKind::Other => continue,
-        };
-        if sum(recorded, at) > 0.0 {
-            changes.push(change);
-        }
-    }
-    changes.extend(asked.tried);
-    let mut each: Vec<Trial> = changes
-        .into_iter()
-        .map(|change| Trial {
-            change: change.to_string(),
-            what: text::meaning(&change, &asked.operators),
-            estimate: model.estimate(&model.scenario(&[change])),
-        })
-        .collect();
-    each.sort_by(|a, b| b.estimate.saves_s.total_cmp(&a.estimate.saves_s));
-    each
-}
-
-fn floors(model: &Model<'_>) -> Vec<Bound> {
-    let bound = |floor| Bound {
-        floor,
-        what: text::floor(floor),
-        seconds: model.seconds(&model.floor(floor)),
-    };
-    let mut floors: Vec<Bound> = Floor::ALL.into_iter().map(bound).collect();
-    floors.sort_by(|a, b| b.seconds.total_cmp(&a.seconds));
-    floors
-}
 
 /// The warning if the replay of the unchanged run is too far from the measured time, as a share of that.
 fn warning(replay_error: f64) -> Option<String> {

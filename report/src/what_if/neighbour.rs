@@ -10,13 +10,11 @@ use unfuse_format::{ExecutionId, TaskRow};
 use unfuse_sizing::what_if::{Estimate, Model, Part, PartKind};
 
 use super::driver::Driver;
-use super::profile::{Source, ran_s};
+use super::profile::{Source, SpanMs, ms_within, ran_s};
 use super::warning;
 use crate::{Report, ReportError, stages};
 
-/// From the begin to the end of a neighbour, ms since the epoch.
-type SpanMs = (i64, i64);
-/// Always there.
+/// The span of what is always there.
 const ALWAYS: SpanMs = (i64::MIN, i64::MAX);
 
 /// The least and the most that the wall time becomes shorter for each second that is attributed to a neighbour: waits are shared
@@ -348,12 +346,8 @@ fn span_of(report: &Report<'_>, app: &str, query: i64) -> Option<SpanMs> {
 }
 
 /// How long a task ran beside it, s.
-fn beside_s((from, to): SpanMs, task: &TaskRow) -> f64 {
-    let both = task
-        .finished_ms
-        .min(to)
-        .saturating_sub(task.launched_ms.max(from));
-    both.max(0) as f64 / 1e3
+fn beside_s(span: SpanMs, task: &TaskRow) -> f64 {
+    ms_within(span, task) as f64 / 1e3
 }
 
 #[cfg(test)]

@@ -6,10 +6,11 @@ use rayon::prelude::*;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_postprocess::Period;
-use unfuse_sizing::what_if::{Change, Model, PartKind, Recorded};
+use unfuse_sizing::what_if::{Change, Model, Recorded};
 
 use super::profile::Source;
-use super::{MOST_ERROR, Operators, TIMES, sum, text};
+use super::trials::changes_of_waits;
+use super::{MOST_ERROR, Operators, text};
 use crate::html::Block;
 use crate::words::shell;
 use crate::{Report, ReportError};
@@ -143,24 +144,15 @@ fn slots(recorded: usize) -> Vec<usize> {
     all.into_iter().collect()
 }
 
-/// The changes that concern a query and do not exclude each other.
+/// The changes that concern a query and do not exclude each other: another number of slots also changes the waits for CPUs.
 fn changes(recorded: &Recorded) -> Vec<Change> {
-    let of_parts = recorded.parts.iter().enumerate().filter_map(|(at, part)| {
-        let change = match part.kind {
-            PartKind::Gc => Change::NoGc,
-            PartKind::Disk => Change::EndlessDisk,
-            PartKind::Network => Change::EndlessNetwork,
-            PartKind::Python => Change::Python(TIMES),
-            _ => return None,
-        };
-        (sum(recorded, at) > 0.0).then_some(change)
-    });
-    [Change::NoSkew].into_iter().chain(of_parts).collect()
+    let of_waits = changes_of_waits(recorded).filter(|change| *change != Change::NoCpuWait);
+    [Change::NoSkew].into_iter().chain(of_waits).collect()
 }
 
 #[cfg(test)]
 mod tests {
-    use unfuse_sizing::what_if::{Part, RecordedStage, RecordedTask};
+    use unfuse_sizing::what_if::{Part, PartKind, RecordedStage, RecordedTask};
 
     use super::*;
 

@@ -1,6 +1,7 @@
 //! The application of a profile, with the parts of its tasks' times.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::OnceLock;
 
 use unfuse_format::{
     ApplicationRow, Bounds, ExecutorRow, HostRow, JobRow, StageRow, TaskRow, merge_stages,
@@ -17,14 +18,17 @@ use crate::stages::{self, has_failed};
 use crate::wait::WaitFacts;
 use crate::{Report, ReportError};
 
+/// From one time to another, ms since the epoch.
+pub(super) type SpanMs = (i64, i64);
+
 /// What is read of a profile for a question.
 pub(super) struct Source<'a> {
     report: &'a Report<'a>,
     app: &'a str,
     /// The stages that are asked about.
     needed: HashSet<(i32, i32)>,
-    /// What was used of the hosts; nothing if that cannot be read.
-    hosts: Vec<HostRow>,
+    /// What was used of the hosts, once it was asked for; nothing if that cannot be read.
+    hosts: OnceLock<Vec<HostRow>>,
     /// Whether only a share of the tasks was sampled: then each task has its stage's share of the sampled time.
     is_partly_sampled: bool,
 }
@@ -76,7 +80,7 @@ impl<'a> Source<'a> {
             report,
             app,
             needed: own.map(|(id, _)| (id.stage, id.attempt)).collect(),
-            hosts: report.profile.rows::<HostRow>().unwrap_or_default(),
+            hosts: OnceLock::new(),
             is_partly_sampled: processes
                 .filter_map(|process| process.task_fraction)
                 .any(|fraction| fraction < 1.0),
@@ -94,6 +98,7 @@ impl<'a> Source<'a> {
     ) -> Result<Application, ReportError> {
         let profile = self.report.profile;
         let mut application = self.frame()?;
+        application.cpus = self.shared_cpus(&self.needed);
         let mut operators = Vec::new();
         let mut neighbours = Vec::new();
         for change in changes {
@@ -263,7 +268,6 @@ impl<'a> Source<'a> {
             })
             .collect();
         application.stages = self.stages()?;
-        application.cpus = self.shared_cpus(&self.needed);
         Ok(application)
     }
 
@@ -283,8 +287,10 @@ impl<'a> Source<'a> {
         let (from, to) = own().fold((i64::MAX, i64::MIN), |(from, to), task| {
             (from.min(task.launched_ms), to.max(task.finished_ms))
         });
+        let read = || self.report.profile.rows::<HostRow>().unwrap_or_default();
         let rows: Vec<&HostRow> = self
             .hosts
+            .get_or_init(read)
             .iter()
             .filter(|row| row.app == self.app && row.start_ns < row.end_ns)
             .filter(|row| ms(row.start_ns) < to && from < ms(row.end_ns))
@@ -303,7 +309,8 @@ impl<'a> Source<'a> {
             };
             seconds += row.end_ns.saturating_sub(row.start_ns) as f64 / 1e9;
         }
-        let by_tasks: f64 = own().map(|task| cpu_within(task, ms(start), ms(end))).sum();
+        let span = (ms(start), ms(end));
+        let by_tasks: f64 = own().map(|task| cpu_within(span, task)).sum();
         let others = ((used - by_tasks) / seconds).max(0.0);
         (count > 0.0 && others.is_finite()).then_some(SharedCpus { count, others })
     }
@@ -438,14 +445,16 @@ pub(super) fn is_local(report: &Report<'_>, app: &str) -> bool {
     own.any(|(_, tasks)| tasks.iter().any(|task| task.executor == "driver"))
 }
 
-/// CPU time of a task between two times, s: it is taken to use it evenly.
-fn cpu_within(task: &TaskRow, from_ms: i64, to_ms: i64) -> f64 {
-    let ran = task.finished_ms.saturating_sub(task.launched_ms).max(1);
-    let both = task
-        .finished_ms
-        .min(to_ms)
-        .saturating_sub(task.launched_ms.max(from_ms));
-    stages::cpu_ns(task) as f64 / 1e9 * (both.max(0) as f64 / ran as f64)
+/// How long a task ran within a span, ms.
+pub(super) fn ms_within((from, to): SpanMs, task: &TaskRow) -> i64 {
+    let end = task.finished_ms.min(to);
+    end.saturating_sub(task.launched_ms.max(from)).max(0)
+}
+
+/// CPU time of a task within a span, s: it is taken to use it evenly.
+fn cpu_within(span: SpanMs, task: &TaskRow) -> f64 {
+    let ran = stages::duration_ms(task).max(1);
+    stages::cpu_ns(task) as f64 / 1e9 * (ms_within(span, task) as f64 / ran as f64)
 }
 
 fn ms(ns: i64) -> i64 {

@@ -41,13 +41,13 @@ pub struct Estimate {
 }
 
 impl Model<'_> {
-    /// The time in a scenario, with 95% intervals. They contain five sources of error:
+    /// The time in a scenario, with 95% intervals. They contain six sources of error:
     ///
     /// * tasks of a stage differ: a bootstrap replaces each by one of similar length, the same in each call;
     /// * a part of a task is estimated from few samples;
     /// * overlapping work may save less than its share ([`Part::range`]);
-    /// * with another number of slots, tasks may wait for a CPU as much as before, or not at all; with fewer on the same CPUs their work
-    ///   may take less time, and more may save nothing, because tasks also share caches and memory;
+    /// * with another number of slots, the waits for a CPU may stay as recorded; with fewer, they may vanish;
+    /// * tasks share caches and memory: on fewer slots the same work may take less CPU time, and more slots may save nothing;
     /// * the replay of the unchanged run differs from the measured time.
     ///
     /// The interval of the time after the changes also contains the spread between runs, because another run is compared
@@ -59,15 +59,18 @@ impl Model<'_> {
         let (drawn_low, drawn_high) = quantiles(&draws).unwrap_or((saves, saves));
         let [least, most] = [|part: &Part| part.range.0, |part: &Part| part.range.1]
             .map(|range| self.now() - self.seconds(&self.stretched(scenario, range)));
-        let [fewest, most_waits] = [self.uncrowded(scenario), self.as_crowded(scenario)]
-            .map(|scenario| self.now() - self.seconds(&scenario));
+        let [no_waits, same_waits] = [
+            self.without_cpu_waits(scenario),
+            self.with_recorded_waits(scenario),
+        ]
+        .map(|scenario| self.now() - self.seconds(&scenario));
         let between_runs = Z * self.recorded.spread * (self.now() - saves);
         let own = (self.now() - self.recorded.seconds).abs();
         let below = (saves - drawn_low).max(0.0) + own;
         let above = (drawn_high - saves).max(0.0) + own;
-        let mut low = saves.min(least).min(fewest).min(most_waits) - below;
-        let mut high = saves.max(most).max(fewest).max(most_waits) + above;
-        if scenario.crowd.is_some() && scenario.slots > self.recorded.slots {
+        let mut low = saves.min(least).min(no_waits).min(same_waits) - below;
+        let mut high = saves.max(most).max(no_waits).max(same_waits) + above;
+        if scenario.sharing.is_some() && scenario.slots > self.recorded.slots {
             low = low.min(0.0);
         }
         if scenario.slots >= self.recorded.slots {
@@ -95,16 +98,16 @@ impl Model<'_> {
         stretched
     }
 
-    /// With another number of slots, the tasks may wait for a CPU as much as before.
-    fn as_crowded(&self, scenario: &Scenario) -> Scenario {
+    /// The same scenario, in which tasks wait for a CPU as they did, whatever the number of slots.
+    fn with_recorded_waits(&self, scenario: &Scenario) -> Scenario {
         let mut scenario = scenario.clone();
-        scenario.crowd = None;
+        scenario.sharing = None;
         scenario
     }
 
-    /// With fewer slots the tasks may no longer wait for a CPU.
-    fn uncrowded(&self, scenario: &Scenario) -> Scenario {
-        let mut scenario = self.as_crowded(scenario);
+    /// The same scenario, in which tasks on fewer slots no longer wait for a CPU, nor for caches and memory that they share.
+    fn without_cpu_waits(&self, scenario: &Scenario) -> Scenario {
+        let mut scenario = self.with_recorded_waits(scenario);
         if scenario.slots < self.recorded.slots {
             let parts = self.recorded.parts.iter().zip(&mut scenario.remaining);
             for (_, remaining) in parts.filter(|(part, _)| part.kind == PartKind::CpuWait) {

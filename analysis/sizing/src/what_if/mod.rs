@@ -37,7 +37,7 @@
 
 mod application;
 mod change;
-mod crowd;
+mod cpu_sharing;
 mod estimate;
 mod event_log;
 mod graph;

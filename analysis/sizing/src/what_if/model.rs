@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::crowd::Crowd;
+use super::cpu_sharing::CpuSharing;
 use super::graph::{Place, places};
 use super::{Change, PartKind, Recorded, RecordedStage, RecordedTask};
 use crate::replay::schedule::{Work, ends};
@@ -55,7 +55,7 @@ pub struct Scenario {
     /// Queries whose tasks are absent.
     without: Vec<i64>,
     /// Other waits for CPUs than recorded.
-    pub(super) crowd: Option<Crowd>,
+    pub(super) sharing: Option<CpuSharing>,
 }
 
 impl Floor {
@@ -110,7 +110,7 @@ impl<'a> Model<'a> {
             remaining: vec![1.0; recorded.parts.len()],
             whole: 1.0,
             without: Vec::new(),
-            crowd: None,
+            sharing: None,
         };
         for change in changes {
             for (part, remaining) in recorded.parts.iter().zip(&mut scenario.remaining) {
@@ -154,7 +154,7 @@ impl<'a> Model<'a> {
             {
                 scenario
             }
-            _ => self.crowded(scenario),
+            _ => self.with_shared_cpus(scenario),
         }
     }
 
@@ -284,11 +284,11 @@ impl Scenario {
             let part = part.max(0.0).min(seconds);
             (at, part * (1.0 - remaining))
         });
-        let left = match &self.crowd {
-            Some(crowd) if own => {
-                let worked = gone.filter(|(at, _)| crowd.is_work(*at));
+        let left = match &self.sharing {
+            Some(sharing) if own => {
+                let worked = gone.filter(|(at, _)| sharing.is_work(*at));
                 let worked = worked.map(|(_, gone)| gone).sum();
-                crowd.time((self.slots, tasks), task, remaining, worked)
+                sharing.time((self.slots, tasks), task, remaining, worked)
             }
             _ => (seconds - gone.map(|(_, gone)| gone).sum::<f64>()).max(0.0),
         };

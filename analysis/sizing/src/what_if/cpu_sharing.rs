@@ -2,14 +2,14 @@
 
 use super::{Model, PartKind, Recorded, RecordedTask, Scenario};
 
-/// Rounds in which the time of the run and the use of the CPUs by others find each other.
+/// Iterations: what others use of the CPUs depends on the time of the run, and that time on what they use.
 const ROUNDS: usize = 4;
-/// Threads wait longer than evenly divided CPUs explain, but not more times than this.
+/// Recorded waits count as at most so many times as long as evenly divided CPUs explain.
 const MOST_UNEVEN: f64 = 2.0;
 
-/// How long tasks wait for the CPUs that they share.
+/// How long tasks wait for a CPU when they share CPUs with others.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Crowd {
+pub(super) struct CpuSharing {
     /// The position of waits for a CPU among the parts of a task.
     cpu_wait: usize,
     /// The positions of all waits.
@@ -19,13 +19,13 @@ pub(super) struct Crowd {
     cpus: f64,
     /// CPUs that a task uses while it does not wait for one, 0 to 1.
     by_task: f64,
-    /// CPUs that others would use.
+    /// CPUs that all but the tasks would use.
     others: f64,
     /// Measured ÷ expected time of a second of work in the recorded run.
     uneven: f64,
 }
 
-impl Crowd {
+impl CpuSharing {
     /// Of the recorded run; none if its CPUs, or its waits for them, are not known.
     fn new(recorded: &Recorded) -> Option<Self> {
         let shared = recorded.cpus.filter(|shared| shared.count > 0.0)?;
@@ -35,7 +35,7 @@ impl Crowd {
             all.filter_map(|(at, kind)| is(kind).then_some(at))
                 .collect()
         };
-        let mut crowd = Self {
+        let mut sharing = Self {
             cpu_wait: kinds.clone().position(|kind| kind == PartKind::CpuWait)?,
             waits: at(PartKind::is_wait),
             work: at(|kind| matches!(kind, PartKind::Operator(_))),
@@ -49,18 +49,18 @@ impl Crowd {
             for task in &stage.tasks {
                 let seconds = task.seconds();
                 ran += seconds;
-                busy += crowd.busy(seconds, &task.parts);
-                waited += part(&task.parts, crowd.cpu_wait, seconds);
+                busy += sharing.busy(seconds, &task.parts);
+                waited += part(&task.parts, sharing.cpu_wait, seconds);
                 at_once += seconds * recorded.slots.min(stage.tasks.len()) as f64;
             }
         }
         if busy <= 0.0 || ran <= 0.0 {
             return None;
         }
-        crowd.by_task = (busy / (ran - waited).max(busy)).clamp(0.0, 1.0);
-        let expected = crowd.stretch(at_once / ran);
-        crowd.uneven = ((busy + waited) / busy / expected).min(MOST_UNEVEN);
-        Some(crowd)
+        sharing.by_task = (busy / (ran - waited).max(busy)).clamp(0.0, 1.0);
+        let expected = sharing.stretch(at_once / ran);
+        sharing.uneven = ((busy + waited) / busy / expected).min(MOST_UNEVEN);
+        Some(sharing)
     }
 
     /// Time that a second of work takes while so many tasks run: the CPUs are divided evenly.
@@ -80,8 +80,8 @@ impl Crowd {
         (seconds - waits.sum::<f64>()).max(0.0)
     }
 
-    /// The time of a task of a stage with so many tasks, s. `shares` are the shares of its parts that the changes leave, and
-    /// `worked` is the time of the parts that are no waits and go, s.
+    /// The time of a task of a stage with so many tasks, s. `shares` are the shares of its parts that remain after the changes.
+    /// `worked` is the work that the changes take out, s.
     pub(super) fn time(
         &self,
         (slots, tasks): (usize, usize),
@@ -99,23 +99,22 @@ impl Crowd {
 }
 
 impl Model<'_> {
-    /// The same scenario with the waits for CPUs that its slots cause. In a shorter run, what others do takes a larger part of the
-    /// CPUs.
-    pub(super) fn crowded(&self, scenario: Scenario) -> Scenario {
-        let Some(mut crowd) = Crowd::new(self.recorded) else {
+    /// The same scenario with the waits for CPUs that its slots cause. Others need the same CPU time in a shorter run, so a larger
+    /// part of the CPUs.
+    pub(super) fn with_shared_cpus(&self, mut scenario: Scenario) -> Scenario {
+        let Some(mut sharing) = CpuSharing::new(self.recorded) else {
             return scenario;
         };
-        let others = crowd.others;
-        let mut scenario = scenario;
+        let others = sharing.others;
         for _ in 0..ROUNDS {
-            scenario.crowd = Some(crowd.clone());
+            scenario.sharing = Some(sharing.clone());
             let seconds = self.seconds(&scenario);
             if seconds <= 0.0 {
                 break;
             }
             let faster = self.recorded.seconds / seconds;
-            // Those that used one CPU are not more threads than before.
-            crowd.others = (others * faster).min(others.ceil());
+            // Others have as many threads as before. They cannot use more CPUs than that.
+            sharing.others = (others * faster).min(others.ceil());
         }
         scenario
     }
