@@ -8,11 +8,11 @@ use std::os::fd::BorrowedFd;
 use unfuse_codemap::{CodeMap, MarkCursor};
 use unfuse_format::{CpuWaitRow, GARBAGE_COLLECTION, JIT_COMPILATION};
 
-use self::queues::{Behind, RunQueues};
+use self::queues::{RunQueues, WaitPart};
 use super::internal::InternalThreads;
 use super::outside::{OutsideMeter, ProcessName, ProcessNames};
 use crate::clock::{EpochOffset, monotonic_ns};
-use crate::perf_event::{CpuRecord, Handover, HostSwitches, HostThread};
+use crate::perf_event::{CpuRecord, HostSwitches, HostThread};
 use crate::task_spans::TaskSpans;
 use crate::wire::TaskAttempt;
 
@@ -31,15 +31,15 @@ pub(super) struct SwitchMeter {
     tasks: HashMap<u32, TaskSpans<TaskAttempt>>,
     /// Records that came while others were read: those of another CPU may be older.
     early: Vec<(u64, usize, CpuRecord)>,
-    /// Switches since the last heartbeat.
+    /// Records since the last heartbeat.
     count: usize,
     paused: bool,
-    waits: HashMap<(TaskAttempt, By), Sum>,
+    waits: HashMap<(TaskAttempt, CpuUser), Sum>,
 }
 
-/// Who had the CPU.
+/// What had the CPU.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum By {
+enum CpuUser {
     Task(TaskAttempt),
     /// A thread of the JVM without a task.
     Thread(u32),
@@ -77,7 +77,7 @@ impl SwitchMeter {
 
     /// Reads what the kernel has recorded up to a moment, CLOCK_MONOTONIC ns, which it returns.
     pub(super) fn read(&mut self, map: &CodeMap) -> u64 {
-        // What comes later on one CPU may have come before something that is read of another one.
+        // The rings are read one after the other. Beyond this time, the first may lack records that are older than those of the last.
         let until = monotonic_ns();
         let mut records = std::mem::take(&mut self.early);
         let mut last = vec![0; self.switches.cpus()];
@@ -89,7 +89,7 @@ impl SwitchMeter {
                     handover.time
                 }
                 (CpuRecord::Handover(handover), None) => handover.time,
-                // Of unknown time: after what was read of this CPU before.
+                // It has no time of its own, so it follows the record before it.
                 (CpuRecord::Lost, last) => last.map_or(0, |last| *last),
             };
             records.push((time, cpu, record));
@@ -105,10 +105,11 @@ impl SwitchMeter {
         self.early = records.split_off(ready);
         self.count += records.len();
         if !self.paused {
+            let (queues, mut add) = self.counting();
             for (_, cpu, record) in records {
                 match record {
-                    CpuRecord::Handover(handover) => self.hand_over(cpu, &handover),
-                    CpuRecord::Lost => self.queues.lose(cpu),
+                    CpuRecord::Handover(handover) => queues.hand_over(cpu, &handover, &mut add),
+                    CpuRecord::Lost => queues.lose(cpu),
                 }
             }
         }
@@ -118,13 +119,14 @@ impl SwitchMeter {
         until
     }
 
-    /// Records nothing until the next heartbeat, and forgets the time since the last one: the user has paused the profiler.
+    /// Records nothing until the next heartbeat, and drops the waits since the last one: the user has paused the profiler.
     pub(super) fn pause(&mut self) {
         self.set_paused(true);
         self.waits.clear();
     }
 
-    fn hand_over(&mut self, cpu: usize, handover: &Handover) {
+    /// The queues of the CPUs, and what adds the waits that they find.
+    fn counting(&mut self) -> (&mut RunQueues, impl FnMut(WaitPart)) {
         let Self {
             queues,
             tasks,
@@ -132,8 +134,7 @@ impl SwitchMeter {
             jvm,
             ..
         } = self;
-        let mut each = |behind| add(waits, tasks, *jvm, behind);
-        queues.hand_over(cpu, handover, &mut each);
+        (queues, |part| add(waits, tasks, *jvm, part))
     }
 
     /// The waits since the last heartbeat.
@@ -145,14 +146,8 @@ impl SwitchMeter {
         outside: &mut OutsideMeter,
     ) -> Vec<CpuWaitRow> {
         let now = self.read(map);
-        let Self {
-            queues,
-            tasks,
-            waits,
-            jvm,
-            ..
-        } = self;
-        queues.settle(now, |behind| add(waits, tasks, *jvm, behind));
+        let (queues, add) = self.counting();
+        queues.count_until(now, add);
         self.tasks.retain(|_, tasks| {
             tasks.forget_before(now);
             !tasks.is_empty()
@@ -186,34 +181,34 @@ impl SwitchMeter {
         }
         self.paused = paused;
         self.switches.set_paused(paused);
-        // What came before it stopped is a part only.
+        // The records of this time are incomplete.
         self.switches.drain(|_, _| {});
         self.early.clear();
         self.queues.restart();
     }
 }
 
-/// Adds a part of a wait, if a task waits. Time of an unknown user is left out.
+/// Adds a part of a wait, if a task waits. Time in which the CPU was idle or its user is unknown is left out.
 fn add(
-    waits: &mut HashMap<(TaskAttempt, By), Sum>,
+    waits: &mut HashMap<(TaskAttempt, CpuUser), Sum>,
     tasks: &HashMap<u32, TaskSpans<TaskAttempt>>,
     jvm: u32,
-    behind: Behind,
+    part: WaitPart,
 ) {
-    let Behind {
+    let WaitPart {
         waiting,
         running: HostThread { pid, tid },
         start,
         end,
-    } = behind;
+    } = part;
     let task_of = |tid: u32, time: u64| tasks.get(&tid).and_then(|spans| spans.at(time));
     let Some(task) = task_of(waiting, start) else {
         return;
     };
     let by = match pid {
         0 => return,
-        pid if pid == jvm => task_of(tid, start).map_or(By::Thread(tid), By::Task),
-        pid => By::Process(pid),
+        pid if pid == jvm => task_of(tid, start).map_or(CpuUser::Thread(tid), CpuUser::Task),
+        pid => CpuUser::Process(pid),
     };
     if waits.len() >= MOST_PAIRS && !waits.contains_key(&(task, by)) {
         return;
@@ -244,15 +239,15 @@ enum Name {
 }
 
 /// None for the JVM's children, which work for tasks, and for processes that were not seen.
-fn name_of(by: By, internal: &InternalThreads, outside: &ProcessNames<'_>) -> Option<Name> {
+fn name_of(by: CpuUser, internal: &InternalThreads, outside: &ProcessNames<'_>) -> Option<Name> {
     Some(match by {
-        By::Task(task) => Name::Task(task),
-        By::Thread(tid) => Name::Jvm(match internal.work_of(tid) {
+        CpuUser::Task(task) => Name::Task(task),
+        CpuUser::Thread(tid) => Name::Jvm(match internal.work_of(tid) {
             Some(GARBAGE_COLLECTION) => "gc",
             Some(JIT_COMPILATION) => "jit",
             _ => "jvm",
         }),
-        By::Process(pid) => Name::Process(outside.name_of(pid)?),
+        CpuUser::Process(pid) => Name::Process(outside.name_of(pid)?),
     })
 }
 
@@ -330,13 +325,13 @@ mod tests {
         let mut waits = HashMap::new();
         let mut pass = |waiting, (pid, tid): (u32, u32), start, end| {
             let running = HostThread { pid, tid };
-            let behind = Behind {
+            let part = WaitPart {
                 waiting,
                 running,
                 start,
                 end,
             };
-            add(&mut waits, &tasks, JVM, behind);
+            add(&mut waits, &tasks, JVM, part);
         };
         pass(10, (JVM, 11), 110, 120);
         pass(10, (JVM, 11), 150, 155);
@@ -354,9 +349,9 @@ mod tests {
         assert_eq!(
             found,
             [
-                (1, By::Task(attempt(2)), 110, 155, 15),
-                (1, By::Thread(12), 120, 125, 5),
-                (1, By::Process(9), 125, 130, 5),
+                (1, CpuUser::Task(attempt(2)), 110, 155, 15),
+                (1, CpuUser::Thread(12), 120, 125, 5),
+                (1, CpuUser::Process(9), 125, 130, 5),
             ]
         );
     }
@@ -369,10 +364,10 @@ mod tests {
         let [own, missing, thread, task] = {
             let names = outside.names();
             [
-                By::Process(std::process::id()),
-                By::Process(u32::MAX - 1),
-                By::Thread(5),
-                By::Task(attempt(4)),
+                CpuUser::Process(std::process::id()),
+                CpuUser::Process(u32::MAX - 1),
+                CpuUser::Thread(5),
+                CpuUser::Task(attempt(4)),
             ]
             .map(|by| name_of(by, &internal, &names))
         };

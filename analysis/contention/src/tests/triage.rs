@@ -450,7 +450,7 @@ fn a_profile_tells_who_had_the_cpu() {
     let impossible = row("jvm", None, -5);
     let rows = vec![
         row("process", Some("hog"), 7),
-        row("process", Some("nobody knows"), 1),
+        row("process", Some("unnamed"), 1),
         row("jvm", None, 1),
         child,
         lost,

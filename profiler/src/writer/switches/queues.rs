@@ -6,7 +6,7 @@ use crate::perf_event::{Handover, HostThread};
 
 /// A part of the time in which a thread waited.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Behind {
+pub(super) struct WaitPart {
     /// The waiting thread.
     pub(super) waiting: u32,
     /// The thread that had the CPU meanwhile.
@@ -46,10 +46,11 @@ impl RunQueues {
         }
     }
 
-    /// A CPU gets another thread, after all that was passed before. Calls `each` for each part of a wait that is now known.
-    pub(super) fn hand_over(&mut self, cpu: usize, to: &Handover, mut each: impl FnMut(Behind)) {
+    /// A CPU gets another thread. Records come in order of time. Calls `each` for each part of a wait that ends with this one.
+    pub(super) fn hand_over(&mut self, cpu: usize, to: &Handover, mut each: impl FnMut(WaitPart)) {
         self.count(cpu, to.time, &mut each);
-        // The one that comes may have been moved here from the queue of another CPU. The one that leaves ran, so it waits in no queue.
+        // The kernel may have moved the thread that comes here from the queue of another CPU. The thread that leaves ran, so it waits in
+        // no queue.
         for thread in [Some(to.to), to.from].into_iter().flatten() {
             let Some(queued) = self.waiting.remove(&thread.tid) else {
                 continue;
@@ -71,13 +72,13 @@ impl RunQueues {
     }
 
     /// Counts the waits that have not ended, up to now.
-    pub(super) fn settle(&mut self, now: u64, mut each: impl FnMut(Behind)) {
+    pub(super) fn count_until(&mut self, now: u64, mut each: impl FnMut(WaitPart)) {
         for cpu in 0..self.cpus.len() {
             self.count(cpu, now, &mut each);
         }
     }
 
-    /// Records of a CPU are missing. Nobody knows who runs there, and any thread may have run there in that time.
+    /// Records of a CPU are missing: which thread runs there is unknown, and each waiting thread may have run there.
     pub(super) fn lose(&mut self, cpu: usize) {
         if let Some(here) = self.cpus.get_mut(cpu) {
             here.running = None;
@@ -85,7 +86,7 @@ impl RunQueues {
         self.forget();
     }
 
-    /// Forgets who runs, too: nothing was recorded for a while.
+    /// Nothing was recorded for a while: which threads run and wait is unknown.
     pub(super) fn restart(&mut self) {
         for cpu in &mut self.cpus {
             cpu.running = None;
@@ -101,7 +102,7 @@ impl RunQueues {
     }
 
     /// Counts the time of a CPU up to `until`, for all that wait there.
-    fn count(&mut self, cpu: usize, until: u64, each: &mut impl FnMut(Behind)) {
+    fn count(&mut self, cpu: usize, until: u64, each: &mut impl FnMut(WaitPart)) {
         let Some(here) = self.cpus.get_mut(cpu) else {
             return;
         };
@@ -109,7 +110,7 @@ impl RunQueues {
             for (waiting, since) in &here.queue {
                 let start = here.counted.max(*since);
                 if start < until {
-                    each(Behind {
+                    each(WaitPart {
                         waiting: *waiting,
                         running,
                         start,
@@ -150,13 +151,13 @@ mod tests {
         let mut found = Vec::new();
         let (victim, hog, other) = (thread(JVM, 10), thread(2, 20), thread(JVM, 11));
         let mut pass = |cpu, record: Handover| {
-            queues.hand_over(cpu, &record, |behind| {
-                let Behind {
+            queues.hand_over(cpu, &record, |part| {
+                let WaitPart {
                     waiting,
                     running,
                     start,
                     end,
-                } = behind;
+                } = part;
                 found.push((waiting, running.tid, start, end));
             });
         };
@@ -182,13 +183,13 @@ mod tests {
     }
 
     #[test]
-    fn waits_that_go_on_are_settled() {
+    fn waits_that_go_on_are_counted() {
         let mut queues = RunQueues::new(JVM, 1);
         let (victim, hog) = (thread(JVM, 10), thread(2, 20));
         queues.hand_over(0, &handover(100, Some(victim), hog), |_| {});
         for (now, start) in [(150, 100), (170, 150)] {
             let mut found = Vec::new();
-            queues.settle(now, |behind| found.push((behind.start, behind.end)));
+            queues.count_until(now, |part| found.push((part.start, part.end)));
             assert_eq!(found, [(start, now)]);
         }
     }
@@ -204,24 +205,24 @@ mod tests {
             ..handover(150, None, thread(0, 0))
         };
         queues.hand_over(1, &sleeps, |_| {});
-        queues.settle(200, |behind| panic!("{behind:?}"));
+        queues.count_until(200, |part| panic!("{part:?}"));
         queues.hand_over(0, &handover(210, Some(victim), hog), |_| {});
         queues.lose(1);
-        queues.settle(300, |behind| panic!("{behind:?}"));
+        queues.count_until(300, |part| panic!("{part:?}"));
     }
 
     #[test]
-    fn time_that_was_settled_is_not_counted_again() {
+    fn time_that_was_counted_is_not_counted_again() {
         let mut queues = RunQueues::new(JVM, 1);
         let (victim, hog) = (thread(JVM, 10), thread(2, 20));
         queues.hand_over(0, &handover(100, Some(victim), hog), |_| {});
         let mut sum = 0;
-        queues.settle(200, |behind| sum += behind.end - behind.start);
+        queues.count_until(200, |part| sum += part.end - part.start);
         // Its record was read late.
-        queues.hand_over(0, &handover(150, None, thread(2, 21)), |behind| {
-            sum += behind.end - behind.start;
+        queues.hand_over(0, &handover(150, None, thread(2, 21)), |part| {
+            sum += part.end - part.start;
         });
-        queues.settle(250, |behind| sum += behind.end - behind.start);
+        queues.count_until(250, |part| sum += part.end - part.start);
         assert_eq!(sum, 150);
     }
 
@@ -231,11 +232,11 @@ mod tests {
         let preempted = |tid| handover(100, Some(thread(JVM, tid)), thread(2, 20));
         queues.hand_over(0, &preempted(10), |_| {});
         queues.lose(0);
-        queues.settle(200, |behind| panic!("{behind:?}"));
+        queues.count_until(200, |part| panic!("{part:?}"));
         // Nor on a CPU that is not there.
         queues.hand_over(7, &preempted(11), |_| {});
         queues.lose(7);
-        queues.settle(400, |behind| panic!("{behind:?}"));
+        queues.count_until(400, |part| panic!("{part:?}"));
     }
 
     proptest! {
@@ -249,13 +250,13 @@ mod tests {
             let mut waited: HashMap<u32, u64> = HashMap::new();
             for (cpu, pause, from, preempted, to, kind) in steps {
                 now += pause;
-                let mut each = |behind: Behind| {
-                    assert!(behind.start < behind.end && behind.end <= now);
-                    *waited.entry(behind.waiting).or_default() += behind.end - behind.start;
+                let mut each = |part: WaitPart| {
+                    assert!(part.start < part.end && part.end <= now);
+                    *waited.entry(part.waiting).or_default() += part.end - part.start;
                 };
                 match kind {
                     0 => queues.lose(cpu),
-                    1 => queues.settle(now, &mut each),
+                    1 => queues.count_until(now, &mut each),
                     _ => {
                         let preempted = preempted.then_some(thread(JVM, from));
                         let to = handover(now, preempted.filter(|_| from != to), thread(JVM, to));
