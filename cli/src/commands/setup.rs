@@ -1,4 +1,4 @@
-//! `unfuse setup`: installs the pinned Spark, JDKs and data of demos and tests into the cache directory.
+//! `unfuse setup`: installs the pinned Spark, Java runtimes and data of demos and tests into the cache directory.
 
 use std::process::ExitCode;
 

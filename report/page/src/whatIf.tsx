@@ -79,8 +79,8 @@ export function WhatIfTab({ source, at, route }: TabProps) {
         </label>
       ))}
       <p class="hint">
-        The tasks of this run are put on slots again. Savings of several changes do not add up. With ranges, operators
-        and neighbours:
+        These times come from a replay of this run's tasks. Savings of several changes do not add up. This command adds
+        ranges, operators and neighbours:
       </p>
       <Copied text={[model.command, ...changes].join(" ")} />
     </section>

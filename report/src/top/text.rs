@@ -34,7 +34,7 @@ pub(super) fn render_families(top: &Top, limit: usize) -> String {
     let has_rows = rows.iter().any(|row| row.ns_per_row().is_some());
     let shown = rows.iter().take(limit);
     let per_row = shown.filter_map(|row| Some(words::number(row.ns_per_row()?).len() + 2));
-    // Few rows can take a second each.
+    // A row can take milliseconds, so its number can be wide.
     let width = if has_rows {
         per_row.fold(8, usize::max)
     } else {
