@@ -11,7 +11,7 @@ use sys::bindings::{
     PERF_SAMPLE_STACK_USER, PERF_SAMPLE_TID, PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE, perf_event_attr,
 };
 
-use super::record::Record;
+use super::record::{Record, switch_target};
 use super::ring::Ring;
 use crate::clock::namespace_offset_ns;
 
@@ -91,11 +91,11 @@ impl PerfEvent {
     pub fn drain(&mut self, mut each: impl FnMut(Record<'_>)) {
         let offset = self.clock_offset;
         let leaving = self.switches.as_ref().map(|switches| switches.id);
-        self.ring.drain(|record| match record {
+        self.ring.drain(|record, next| match record {
             Record::Sample(mut sample) => {
                 sample.time = sample.time.wrapping_add_signed(offset);
                 each(if leaving == Some(sample.id) {
-                    Record::Leaving(sample)
+                    Record::Leaving(sample, next.and_then(switch_target))
                 } else {
                     Record::Sample(sample)
                 });

@@ -78,7 +78,7 @@ impl HostSwitches {
     pub(crate) fn drain(&mut self, mut each: impl FnMut(usize, CpuRecord)) {
         let offset = self.clock_offset;
         for (cpu, (_, ring)) in self.cpus.iter_mut().enumerate() {
-            ring.drain(|record| match record {
+            ring.drain(|record, _| match record {
                 Record::Handover(mut handover) => {
                     handover.time = handover.time.wrapping_add_signed(offset);
                     each(cpu, CpuRecord::Handover(handover));

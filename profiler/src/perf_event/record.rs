@@ -19,8 +19,9 @@ pub(crate) const NO_ADDRESS: u64 = u64::MAX;
 pub enum Record<'a> {
     /// A sample of the running thread.
     Sample(Sample<'a>),
-    /// A sample of the thread as it leaves its CPU; the record of the switch follows.
-    Leaving(Sample<'a>),
+    /// A sample of the thread as it leaves its CPU. The record of the switch follows, and its target is given here if that
+    /// record is in the ring already.
+    Leaving(Sample<'a>, Option<SwitchTarget>),
     /// The thread leaves its CPU or returns to one.
     Switch(Switch),
     /// A CPU goes from one thread to another.
@@ -140,11 +141,28 @@ fn words(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
         .map(|word| u64::from_ne_bytes(*word))
 }
 
+/// The target of a switch, from a record's header; `None` for another record.
+pub(super) fn switch_target(header: [u8; HEADER_BYTES]) -> Option<SwitchTarget> {
+    let mut cursor = Cursor(&header);
+    let kind = cursor.u32()?;
+    let misc = cursor.u32()?;
+    (kind == PERF_RECORD_SWITCH).then(|| target(misc))
+}
+
+fn target(misc: u32) -> SwitchTarget {
+    match (
+        misc & PERF_RECORD_MISC_SWITCH_OUT != 0,
+        misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
+    ) {
+        (false, _) => SwitchTarget::Cpu,
+        (true, false) => SwitchTarget::Wait,
+        (true, true) => SwitchTarget::Queue,
+    }
+}
+
 /// The size field of a record's header.
-pub(super) fn header_size(header: &[u8]) -> usize {
-    header.get(6..8).map_or(0, |size| {
-        usize::from(u16::from_ne_bytes([size[0], size[1]]))
-    })
+pub(super) fn header_size(header: [u8; HEADER_BYTES]) -> usize {
+    usize::from(u16::from_ne_bytes([header[6], header[7]]))
 }
 
 impl<'a> Record<'a> {
@@ -198,14 +216,7 @@ impl<'a> Cursor<'a> {
         let _pid_and_tid = self.u64()?;
         let time = self.u64()?;
         let _id = self.u64()?;
-        let to = match (
-            misc & PERF_RECORD_MISC_SWITCH_OUT != 0,
-            misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
-        ) {
-            (false, _) => SwitchTarget::Cpu,
-            (true, false) => SwitchTarget::Wait,
-            (true, true) => SwitchTarget::Queue,
-        };
+        let to = target(misc);
         Some(Switch { time, to })
     }
 
@@ -314,6 +325,7 @@ mod tests {
             (77, 30, 40, 5)
         );
         assert!(!sample.in_kernel);
+        assert_eq!(switch_target(*bytes.first_chunk().unwrap()), None);
     }
 
     fn switch_bytes(misc: u32, words: &[u64]) -> Vec<u8> {
@@ -337,6 +349,7 @@ mod tests {
         ] {
             let switch = Switch { time: 30, to };
             let bytes = switch_bytes(misc, &[2, 30, 77]);
+            assert_eq!(switch_target(*bytes.first_chunk().unwrap()), Some(to));
             assert_eq!(Record::parse(&bytes), Record::Switch(switch));
         }
         assert_eq!(

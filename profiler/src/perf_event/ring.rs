@@ -49,35 +49,44 @@ impl Ring {
         unsafe { AtomicU64::from_ptr(&raw mut (*page).data_tail) }
     }
 
-    /// Reads all complete records and frees their space.
-    pub(super) fn drain(&mut self, mut each: impl FnMut(Record<'_>)) {
+    /// Reads all complete records and frees their space. Each comes with the header of the next one, if there is one.
+    pub(super) fn drain(&mut self, mut each: impl FnMut(Record<'_>, Option<[u8; HEADER_BYTES]>)) {
         let head = self.head().load(Ordering::Acquire);
         let mut tail = self.tail().load(Ordering::Relaxed);
         let mut scratch = std::mem::take(&mut self.scratch);
         while tail < head {
-            scratch.clear();
-            self.copy(tail, HEADER_BYTES, &mut scratch);
-            let size = header_size(&scratch);
+            let size = self.header(tail, head).map_or(0, header_size);
             if size < HEADER_BYTES || tail + size as u64 > head {
                 // The kernel does not write such a ring; skip to the next records to avoid a loop.
                 tail = head;
                 break;
             }
+            let next = self.header(tail + size as u64, head);
             let offset = tail as usize % self.data_bytes;
             if offset + size <= self.data_bytes {
                 // SAFETY: the bytes lie within the mapping and the kernel does not write between
                 // tail and head.
                 let bytes = unsafe { std::slice::from_raw_parts(self.data().add(offset), size) };
-                each(Record::parse(bytes));
+                each(Record::parse(bytes), next);
             } else {
                 scratch.clear();
                 self.copy(tail, size, &mut scratch);
-                each(Record::parse(&scratch));
+                each(Record::parse(&scratch), next);
             }
             tail += size as u64;
         }
         self.scratch = scratch;
         self.tail().store(tail, Ordering::Release);
+    }
+
+    /// The header of the record at `from`, if one was written before `head`. Records are multiples of eight bytes, so no
+    /// header wraps around the end.
+    fn header(&self, from: u64, head: u64) -> Option<[u8; HEADER_BYTES]> {
+        let offset = from as usize % self.data_bytes;
+        let is_there =
+            from + HEADER_BYTES as u64 <= head && offset + HEADER_BYTES <= self.data_bytes;
+        // SAFETY: the bytes lie within the mapping and the kernel does not write between tail and head.
+        is_there.then(|| unsafe { self.data().add(offset).cast::<[u8; HEADER_BYTES]>().read() })
     }
 
     fn data(&self) -> *const u8 {

@@ -142,9 +142,10 @@ impl<'a> Sampler<'a> {
         } = assignment;
         let status = StatusWords::new(map);
         // From now on, because the thread may be waiting.
-        let waits = Waits::new(monotonic_ns());
+        let watched = monotonic_ns();
         let has_pointers = matches!(source, SourceKind::Timer(..));
         let source = source::open(source, access, (jvm, tid), period_ns, with_waits)?;
+        let waits = Waits::new(watched, period_ns, source.guesses_waits());
         // The following code parses the JVM's data.
         access.keep_inspection()?;
         let mut maps = access.maps(jvm)?;
@@ -369,14 +370,15 @@ fn count_waits(
     let WaitGroup {
         task,
         stack,
+        guessed,
         start,
         end,
         sum,
     } = settled;
-    let guessed = stack.is_some_and(|stack| stack.guessed);
-    outbox.tally_waits(sum, *stack);
+    outbox.tally_waits(settled);
     let chain = stack.map_or(&[][..], |stack| &stack.chain);
-    let leaf = if guessed || stack.is_none() {
+    let taken = stack.map_or(*start, |stack| stack.time);
+    let leaf = if *guessed || stack.is_none() {
         Leaf::Guess
     } else {
         Leaf::Wait
@@ -386,7 +388,7 @@ fn count_waits(
         (Leaf::Queue, sum.queues, sum.queued_ns),
     ] {
         if count > 0 {
-            let stack = resolver.resolve(*start, leaf, chain, tagged, outbox).stack;
+            let stack = resolver.resolve(taken, leaf, chain, tagged, outbox).stack;
             let ns = task.map_or(ns, |_| tasks.scale(ns));
             let task = task.map(|task| task.key);
             outbox.count_waits(task, stack, (*start, *end), count, ns);

@@ -3,7 +3,7 @@
 use std::os::fd::OwnedFd;
 
 use super::raw::RawSample;
-use super::waits::{Sum, WaitStack};
+use super::waits::WaitGroup;
 use ahash::HashMap;
 use unfuse_format::StackId;
 
@@ -140,12 +140,12 @@ impl<'a> Outbox<'a> {
     }
 
     /// Counts waits by the quality of their stacks.
-    pub(super) fn tally_waits(&mut self, sum: &Sum, stack: Option<&WaitStack>) {
-        let ns = sum.waited_ns.saturating_add(sum.queued_ns);
+    pub(super) fn tally_waits<K>(&mut self, waits: &WaitGroup<'_, K>) {
+        let ns = waits.sum.waited_ns.saturating_add(waits.sum.queued_ns);
         self.tally.waiting_ns += ns;
-        match stack {
+        match waits.stack {
             None => self.tally.stackless_ns += ns,
-            Some(stack) if stack.guessed => self.tally.guessed_ns += ns,
+            Some(_) if waits.guessed => self.tally.guessed_ns += ns,
             Some(stack) => self.tally.broken_chains += u64::from(stack.broken),
         }
     }

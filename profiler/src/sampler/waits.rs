@@ -3,10 +3,15 @@
 //! The times of all waits are known; if there are many, only some have a stack. A wait without a stack counts at that
 //! of the sampled wait with the nearest duration: similar durations probably have the same cause.
 //!
+//! A thread that loses its CPU may be anywhere in the code that it runs, and does not decide how long it waits. So such
+//! waits count where the thread was in its last sample before them. They are sampled by time, as CPU time is.
+//!
 //! A wait never spans the start or the end of a task: the thread itself writes these marks, and runs at that time.
 
-use ahash::HashMap;
 use std::hash::Hash;
+use std::rc::Rc;
+
+use ahash::HashMap;
 
 /// Possible error between the kernel's run delay and the switches seen so far, ns.
 const SLACK_NS: i64 = 100_000_000;
@@ -20,10 +25,8 @@ pub(super) struct WaitStack {
     pub(super) chain: Vec<u64>,
     /// Whether it ends before its Java callers.
     pub(super) broken: bool,
-    /// Whether it is that of the last CPU sample, if switches cannot be sampled.
-    pub(super) guessed: bool,
     /// Time at which it was taken, CLOCK_MONOTONIC ns.
-    time: u64,
+    pub(super) time: u64,
 }
 
 /// A period in which the thread was off its CPU.
@@ -35,11 +38,11 @@ struct Wait {
     preempted: bool,
     /// The part in which the thread was runnable without a CPU, ns.
     queued_ns: u64,
-    stack: Option<WaitStack>,
+    stack: Option<Rc<WaitStack>>,
 }
 
 impl Wait {
-    fn begun(start: u64, preempted: bool, stack: Option<WaitStack>) -> Self {
+    fn begun(start: u64, preempted: bool, stack: Option<Rc<WaitStack>>) -> Self {
         Self {
             start,
             end: start,
@@ -60,8 +63,11 @@ pub(super) struct WaitGroup<'a, K> {
     pub(super) task: K,
     /// None if unknown.
     pub(super) stack: Option<&'a WaitStack>,
-    /// Start of the wait that has this stack.
+    /// Whether the stack is that of the last CPU sample, because switches cannot be sampled.
+    pub(super) guessed: bool,
+    /// Start of the first of the waits that were sampled by time, or of the one with this stack.
     pub(super) start: u64,
+    /// End of the one with this stack.
     pub(super) end: u64,
     pub(super) sum: Sum,
 }
@@ -90,6 +96,13 @@ impl Sum {
         self.waits += u64::from(waited_ns > 0);
         self.waited_ns = self.waited_ns.saturating_add(waited_ns);
     }
+
+    fn merge(&mut self, other: &Self) {
+        self.queues += other.queues;
+        self.queued_ns = self.queued_ns.saturating_add(other.queued_ns);
+        self.waits += other.waits;
+        self.waited_ns = self.waited_ns.saturating_add(other.waited_ns);
+    }
 }
 
 /// Waits that are not counted yet.
@@ -97,8 +110,14 @@ impl Sum {
 pub(super) struct Waits {
     /// The stack of the thread that leaves its CPU, until the record of the switch follows.
     leaving: Option<WaitStack>,
-    /// The last CPU sample, as a substitute.
-    guess: Option<WaitStack>,
+    /// The last sample of the thread on its CPU.
+    running: Option<Rc<WaitStack>>,
+    /// Whether waits for something count at the last sample, because switches cannot be sampled.
+    guesses: bool,
+    /// Whether `running` is not a guess for any wait yet.
+    fresh: bool,
+    /// Time between samples of the waits for a CPU, ns.
+    period_ns: u64,
     /// The current wait.
     open: Option<Wait>,
     /// Whether the start of `open` was seen; if not, the thread may be running.
@@ -111,11 +130,15 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// Waits of a thread that is watched since `now`.
-    pub(super) fn new(now: u64) -> Self {
+    /// Waits of a thread that is watched since `now`. Its waits for a CPU are sampled every `period_ns` of their time;
+    /// for other waits, `guesses` says that they have no stacks of their own.
+    pub(super) fn new(now: u64, period_ns: u64, guesses: bool) -> Self {
         Self {
             leaving: None,
-            guess: None,
+            running: None,
+            guesses,
+            fresh: false,
+            period_ns,
             open: Some(Wait::begun(now, false, None)),
             seen: false,
             ended: Vec::new(),
@@ -137,24 +160,39 @@ impl Waits {
         self.leaving = Some(WaitStack {
             chain,
             broken,
-            guessed: false,
             time,
         });
     }
 
     /// The thread was sampled while running; it may soon wait near there.
-    pub(super) fn guess(&mut self, time: u64, chain: &[u64], broken: bool) {
-        self.guess = Some(WaitStack {
+    pub(super) fn run(&mut self, time: u64, chain: &[u64], broken: bool) {
+        self.running = Some(Rc::new(WaitStack {
             chain: chain.to_vec(),
             broken,
-            guessed: true,
             time,
-        });
+        }));
+        self.fresh = true;
+    }
+
+    /// Time of the last sample of the thread on its CPU.
+    pub(super) fn last_run(&self) -> Option<u64> {
+        self.running.as_ref().map(|stack| stack.time)
     }
 
     /// The thread has left its CPU.
     pub(super) fn begin(&mut self, time: u64, preempted: bool) {
-        let stack = self.leaving.take().or(self.guess.take());
+        let leaving = self.leaving.take().map(Rc::new);
+        let stack = if preempted {
+            if leaving.is_some() {
+                self.running = leaving;
+            }
+            self.running.clone()
+        } else if self.guesses {
+            let is_fresh = std::mem::take(&mut self.fresh);
+            leaving.or_else(|| self.running.clone().filter(|_| is_fresh))
+        } else {
+            leaving
+        };
         self.open = Some(Wait::begun(time, preempted, stack));
         self.seen = true;
     }
@@ -232,36 +270,107 @@ impl Waits {
                 Some((key, wait))
             })
             .collect();
-        let mut sampled: HashMap<(K, bool), Vec<(u64, usize)>> = HashMap::default();
-        for (index, (task, wait)) in waits.iter().enumerate() {
-            if wait.stack.is_some() {
-                let alike = sampled.entry((*task, wait.preempted)).or_default();
-                alike.push((wait.ns(), index));
-            }
-        }
-        for alike in sampled.values_mut() {
-            alike.sort_unstable();
-        }
-        let mut sums = vec![Sum::default(); waits.len()];
-        for (index, (task, wait)) in waits.iter().enumerate() {
-            let alike = sampled.get(&(*task, wait.preempted));
-            let to = match (&wait.stack, alike) {
-                (None, Some(alike)) => nearest(alike, wait.ns()),
-                _ => index,
-            };
-            sums[to].add(wait);
-        }
-        for ((task, wait), sum) in waits.iter().zip(sums) {
+        let mut counted: Vec<Counted> = waits.iter().map(|(_, wait)| Counted::at(wait)).collect();
+        self.sample_queues(&waits, &mut counted);
+        count_by_length(&waits, &mut counted);
+        for ((task, wait), Counted { start, sum }) in waits.iter().zip(counted) {
             if sum.waits + sum.queues > 0 {
                 each(WaitGroup {
                     task: *task,
-                    stack: wait.stack.as_ref(),
-                    start: wait.start,
+                    stack: wait.stack.as_deref(),
+                    guessed: self.guesses && !wait.preempted,
+                    start,
                     end: wait.end,
                     sum,
                 });
             }
         }
+    }
+
+    /// Counts the waits of preempted threads at the wait in which each period ends, by task.
+    fn sample_queues<K: Copy + Eq + Hash>(&self, waits: &[(K, Wait)], counted: &mut [Counted]) {
+        let mut queues: HashMap<K, Queues> = HashMap::default();
+        for (index, (task, wait)) in waits.iter().enumerate() {
+            if !wait.preempted {
+                continue;
+            }
+            let queues = queues.entry(*task).or_default();
+            let waiting = queues.waiting.get_or_insert_with(|| Counted::at(wait));
+            waiting.sum.add(wait);
+            let is_due = waiting.sum.queued_ns >= self.period_ns;
+            let has_stack = wait.stack.is_some();
+            if has_stack || queues.last.is_none() {
+                queues.last = Some(index);
+            }
+            if has_stack && is_due {
+                counted[index].merge(queues.waiting.take());
+                queues.sampled = Some(index);
+            }
+        }
+        for queues in queues.into_values() {
+            if let Some(index) = queues.sampled.or(queues.last) {
+                counted[index].merge(queues.waiting);
+            }
+        }
+    }
+}
+
+/// What counts at one wait.
+struct Counted {
+    /// Start of the first wait.
+    start: u64,
+    sum: Sum,
+}
+
+impl Counted {
+    /// Nothing so far at this wait.
+    fn at(wait: &Wait) -> Self {
+        Self {
+            start: wait.start,
+            sum: Sum::default(),
+        }
+    }
+
+    fn merge(&mut self, other: Option<Self>) {
+        if let Some(Self { start, sum }) = other {
+            self.start = self.start.min(start);
+            self.sum.merge(&sum);
+        }
+    }
+}
+
+/// The waits of one task for a CPU.
+#[derive(Default)]
+struct Queues {
+    /// Those since the last sample.
+    waiting: Option<Counted>,
+    /// Index of the last sample.
+    sampled: Option<usize>,
+    /// Index of the last wait with a stack, or of the first one.
+    last: Option<usize>,
+}
+
+/// Counts each wait for something at its own stack, or at that of the sampled one with the nearest duration.
+fn count_by_length<K: Copy + Eq + Hash>(waits: &[(K, Wait)], counted: &mut [Counted]) {
+    let others = || {
+        let numbered = waits.iter().enumerate();
+        numbered.filter(|(_, (_, wait))| !wait.preempted)
+    };
+    let mut sampled: HashMap<K, Vec<(u64, usize)>> = HashMap::default();
+    for (index, (task, wait)) in others() {
+        if wait.stack.is_some() {
+            sampled.entry(*task).or_default().push((wait.ns(), index));
+        }
+    }
+    for alike in sampled.values_mut() {
+        alike.sort_unstable();
+    }
+    for (index, (task, wait)) in others() {
+        let to = match (&wait.stack, sampled.get(task)) {
+            (None, Some(alike)) => nearest(alike, wait.ns()),
+            _ => index,
+        };
+        counted[to].sum.add(wait);
     }
 }
 
@@ -315,7 +424,7 @@ mod tests {
 
     #[test]
     fn a_wait_counts_at_its_stack_and_one_without_at_the_nearest_in_length() {
-        let mut waits = Waits::new(0);
+        let mut waits = Waits::new(0, 0, false);
         wait(&mut waits, 100, 10, Some(1));
         wait(&mut waits, 200, 5_000, Some(2));
         wait(&mut waits, 6_000, 12, None);
@@ -330,10 +439,10 @@ mod tests {
 
     #[test]
     fn the_first_switch_tells_whether_the_thread_waited_all_along() {
-        let mut waits = Waits::new(50);
+        let mut waits = Waits::new(50, 0, false);
         waits.end(80);
         assert_eq!(settle(&mut waits, |_| Some(0)), [(0, None, waited(1, 30))]);
-        let mut waits = Waits::new(50);
+        let mut waits = Waits::new(50, 0, false);
         waits.finish(90);
         assert!(waits.is_empty(), "it may as well have run");
         waits.begin(100, false);
@@ -343,7 +452,7 @@ mod tests {
 
     #[test]
     fn waits_belong_to_the_task_they_began_in_and_those_outside_do_not_count() {
-        let mut waits = Waits::new(0);
+        let mut waits = Waits::new(0, 0, false);
         wait(&mut waits, 10, 5, Some(1));
         wait(&mut waits, 110, 7, Some(1));
         wait(&mut waits, 120, 8, None);
@@ -357,10 +466,10 @@ mod tests {
 
     #[test]
     fn a_guess_holds_for_one_wait_of_its_task() {
-        let mut waits = Waits::new(0);
-        waits.guess(90, &[4], false);
+        let mut waits = Waits::new(0, 0, true);
+        waits.run(90, &[4], false);
         wait(&mut waits, 110, 7, None);
-        waits.guess(115, &[5], false);
+        waits.run(115, &[5], false);
         wait(&mut waits, 120, 8, None);
         wait(&mut waits, 130, 8, None);
         let settled = settle(&mut waits, |time| Some(time as u32 / 100));
@@ -369,7 +478,7 @@ mod tests {
 
     #[test]
     fn run_delay_beyond_preemption_is_spread_over_the_waits() {
-        let mut waits = Waits::new(0);
+        let mut waits = Waits::new(0, 0, false);
         waits.delay(7 * MS);
         wait(&mut waits, 10, MS, Some(1));
         wait(&mut waits, 10 * MS, 50 * MS, Some(2));
@@ -385,8 +494,53 @@ mod tests {
     }
 
     #[test]
+    fn waits_for_a_cpu_are_sampled_by_time_at_the_last_sample_of_the_task() {
+        let mut waits = Waits::new(0, 5 * MS, false);
+        let queue = |waits: &mut Waits, start: u64, ns: u64| {
+            waits.begin(start, true);
+            waits.end(start + ns);
+        };
+        waits.run(MS, &[1], false);
+        queue(&mut waits, 2 * MS, 2 * MS);
+        queue(&mut waits, 5 * MS, 2 * MS);
+        waits.run(8 * MS, &[2], false);
+        queue(&mut waits, 9 * MS, 2 * MS);
+        waits.run(12 * MS, &[3], false);
+        queue(&mut waits, 13 * MS, MS);
+        // The next task has no sample before its first wait, so it has a stack of that wait.
+        waits.leave(101 * MS, vec![4], false);
+        queue(&mut waits, 101 * MS, MS);
+        queue(&mut waits, 103 * MS, MS);
+        let mut all = Vec::new();
+        waits.settle(
+            u64::MAX,
+            |time| Some(time / (100 * MS)),
+            |settled| {
+                let WaitGroup {
+                    task,
+                    stack,
+                    start,
+                    sum,
+                    ..
+                } = settled;
+                let Sum {
+                    queues, queued_ns, ..
+                } = sum;
+                all.push((
+                    task,
+                    stack.map(|s| s.chain[0]),
+                    start / MS,
+                    queues,
+                    queued_ns / MS,
+                ));
+            },
+        );
+        assert_eq!(all, [(0, Some(2), 2, 4, 7), (1, Some(4), 101, 2, 2)]);
+    }
+
+    #[test]
     fn lost_records_leave_no_half_of_a_wait() {
-        let mut waits = Waits::new(0);
+        let mut waits = Waits::new(0, 0, false);
         waits.begin(10, false);
         waits.lose();
         waits.end(1_000);
@@ -398,8 +552,10 @@ mod tests {
         #[test]
         fn no_time_is_lost_or_counted_twice(
             steps in proptest::collection::vec((0u8..7, 0u64..1_000), 0..200),
+            period in 0u64..5_000,
+            guesses: bool,
         ) {
-            let mut waits = Waits::new(0);
+            let mut waits = Waits::new(0, period, guesses);
             let (mut now, mut open, mut truth, mut delay) = (0, Some(0), 0, 0);
             for (step, pause) in steps {
                 now += pause;
@@ -413,7 +569,7 @@ mod tests {
                         truth += open.take().map_or(0, |start| now - start);
                     }
                     3 => waits.leave(now, vec![pause % 5], false),
-                    4 => waits.guess(now, &[pause], true),
+                    4 => waits.run(now, &[pause], true),
                     5 => {
                         delay += pause;
                         waits.delay(delay);

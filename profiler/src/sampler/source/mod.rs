@@ -43,6 +43,12 @@ impl Intake<'_, '_> {
     fn counts_waits_at(&self, time: u64) -> bool {
         self.timeline.waits_at(time).is_some()
     }
+
+    /// Whether the last sample of the thread on its CPU is of the task at `time`.
+    fn has_run_in_task(&self, time: u64) -> bool {
+        let last = self.waits.last_run();
+        last.is_some_and(|last| self.timeline.waits_at(last) == self.timeline.waits_at(time))
+    }
 }
 
 /// An open source of one thread's samples.
@@ -61,6 +67,11 @@ pub(super) trait SampleSource {
 
     /// Moves new samples and switches into the intake; returns the number of samples, including dropped ones.
     fn drain(&mut self, intake: &mut Intake<'_, '_>) -> u64;
+
+    /// Whether waits are recorded, but without stacks.
+    fn guesses_waits(&self) -> bool {
+        false
+    }
 
     /// Stops taking samples and switches, or goes on. What is in the ring stays there.
     fn set_paused(&mut self, paused: bool);

@@ -18,8 +18,8 @@ pub(super) struct PerfSource {
     wait_pacer: WaitPacer,
     /// How long the thread waited for a CPU, from the scheduler; none without waits.
     delay: Option<RunDelay>,
-    /// Whether the stacks of waits can only be guessed.
-    guesses: bool,
+    /// Whether waits are recorded.
+    waits: bool,
     batch: Batch,
 }
 
@@ -50,7 +50,7 @@ impl PerfSource {
             pacer: Pacer::new(period_ns, u64::from(tid)),
             wait_pacer: WaitPacer::new(most, u64::from(tid), monotonic_ns()),
             delay: RunDelay::open(process, tid).filter(|_| waits),
-            guesses: waits && !event.samples_switches(),
+            waits,
             event,
             batch: Batch::default(),
         })
@@ -82,10 +82,10 @@ impl SampleSource for PerfSource {
         intake.chains.begin(now);
         let batch = &mut self.batch;
         (batch.samples, batch.left) = (0, 0);
-        let guesses = self.guesses;
+        let waits = self.waits;
         self.event.drain(|record| match record {
-            Record::Sample(sample) => batch.sample(&sample, guesses, now, intake),
-            Record::Leaving(sample) => leave(&sample, now, intake),
+            Record::Sample(sample) => batch.sample(&sample, waits, now, intake),
+            Record::Leaving(sample, to) => leave(&sample, to, now, intake),
             Record::Switch(switch) => batch.switch(switch, intake),
             Record::Lost(count) => {
                 batch.lost += count;
@@ -113,6 +113,10 @@ impl SampleSource for PerfSource {
         self.event.set_paused(paused);
     }
 
+    fn guesses_waits(&self) -> bool {
+        self.waits && !self.event.samples_switches()
+    }
+
     fn take_lost(&mut self) -> u64 {
         std::mem::take(&mut self.batch.lost)
     }
@@ -122,13 +126,7 @@ impl SampleSource for PerfSource {
 
 impl Batch {
     /// Takes a sample of the thread on its CPU.
-    fn sample(
-        &mut self,
-        sample: &Sample<'_>,
-        guesses: bool,
-        now: u64,
-        intake: &mut Intake<'_, '_>,
-    ) {
+    fn sample(&mut self, sample: &Sample<'_>, waits: bool, now: u64, intake: &mut Intake<'_, '_>) {
         let weight = sample.cpu_time.saturating_sub(self.last_cpu_time);
         self.last_cpu_time = sample.cpu_time.max(self.last_cpu_time);
         self.samples += 1;
@@ -139,8 +137,8 @@ impl Batch {
         chain.extend(sample.callchain());
         intake.maps.keep_up(chain, now);
         let broken = intake.chains.complete(chain, sample, intake.maps) == Chain::Broken;
-        if guesses {
-            intake.waits.guess(sample.time, chain, broken);
+        if waits {
+            intake.waits.run(sample.time, chain, broken);
         }
         intake
             .raw
@@ -160,9 +158,10 @@ impl Batch {
     }
 }
 
-/// Takes the stack of the thread as it leaves its CPU.
-fn leave(sample: &Sample<'_>, now: u64, intake: &mut Intake<'_, '_>) {
-    if !intake.counts_waits_at(sample.time) {
+/// Takes the stack of the thread as it leaves its CPU, if its wait cannot count at the last sample of the task.
+fn leave(sample: &Sample<'_>, to: Option<SwitchTarget>, now: u64, intake: &mut Intake<'_, '_>) {
+    let is_preempted = to == Some(SwitchTarget::Queue);
+    if !intake.counts_waits_at(sample.time) || is_preempted && intake.has_run_in_task(sample.time) {
         return;
     }
     let mut chain: Vec<u64> = sample.callchain().collect();
