@@ -4,6 +4,7 @@
 use std::fmt;
 
 use crate::plan::Plan;
+use crate::query_name::is_connect_request;
 
 /// A hash that is equal for executions of the same query with the same plan, in any run of any application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -57,10 +58,14 @@ impl Fnv {
     }
 }
 
-/// A text of a plan without the parts that differ between runs:
+/// A text of a plan, or a description, without the parts that differ between runs:
 /// `a#12L` → `a#`, `plan_id=7` → `plan_id=`, `file:/x/y` → `file:`, `Foo@1f3c` → `Foo@`,
-/// `ShuffleQueryStage 3` → `ShuffleQueryStage`, `RDD[5]` → `RDD[]`.
+/// `ShuffleQueryStage 3` → `ShuffleQueryStage`, `RDD[5]` → `RDD[]`. Requests of Spark Connect are all the same: they
+/// have no other parts.
 pub fn normalised(text: &str) -> String {
+    if is_connect_request(text) {
+        return "Spark Connect".to_owned();
+    }
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(offset) = rest.find(['#', '@', '=', ':', ' ', '[', '(']) {
@@ -136,6 +141,10 @@ mod tests {
             ),
             ("com.x.Foo@1f3c, b", "com.x.Foo@, b"),
             ("WholeStageCodegen (3)", "WholeStageCodegen ()"),
+            (
+                "Spark Connect - session_id: \"eda7\"\nplan {\n  root {\n    common {\n      plan_id: 3",
+                "Spark Connect",
+            ),
         ] {
             assert_eq!(normalised(text), expected);
         }

@@ -59,7 +59,7 @@ pub use plan::{Plan, PlanNode};
 pub use profile::{
     Execution, Group, Period, Profile, Selection, StackMap, Stage, Time, Weight, query_names,
 };
-pub use query_name::{LONGEST_NAME, is_call_site, query_name};
+pub use query_name::{LONGEST_NAME, is_origin, query_name};
 pub use regions::{Region, RegionKind, RegionMap};
 pub use rule::{BoundaryKind, Rule, Standing};
 pub use shares::{OperatorShare, operator_shares};

@@ -35,11 +35,11 @@ static LIMIT: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"limit=(\d+)|Limit (\d+)").expect("a constant pattern"));
 
 /// A name in one line, of at most [`LONGEST_NAME`] characters and without control characters: the description, which
-/// Spark takes from the job's description or the SQL text. If the description is only a call site, the name says what
-/// the plan does.
+/// Spark takes from the job's description or the SQL text. If the description only says where the query came from, the
+/// name says what the plan does.
 pub fn query_name(description: &str, plan: Option<&Plan>) -> String {
     let said = shorten(description, LONGEST_NAME);
-    if !said.is_empty() && !is_call_site(description) {
+    if !said.is_empty() && !is_origin(description) {
         return said;
     }
     match plan.and_then(phrase) {
@@ -49,10 +49,18 @@ pub fn query_name(description: &str, plan: Option<&Plan>) -> String {
     }
 }
 
-/// Whether a description is only the place where Spark was called, as for DataFrame queries.
-pub fn is_call_site(description: &str) -> bool {
+/// Whether a description only says where the query came from: the place where Spark was called, as for DataFrame
+/// queries, or the request of a client of Spark Connect.
+pub fn is_origin(description: &str) -> bool {
     // Longer ones are SQL texts.
-    description.len() < 1000 && CALL_SITE.is_match(description.trim())
+    description.len() < 1000
+        && (CALL_SITE.is_match(description.trim()) || is_connect_request(description))
+}
+
+/// Whether a description is Spark's for a request of Spark Connect: the begin of the request, with the session and
+/// numbers that differ for each, but without the query.
+pub(crate) fn is_connect_request(description: &str) -> bool {
+    description.starts_with("Spark Connect - session_id: ")
 }
 
 /// What a part of a plan does.
@@ -305,14 +313,15 @@ mod tests {
     }
 
     #[test]
-    fn only_places_of_calls_are_no_names() {
+    fn only_origins_are_no_names() {
         for site in [
             "save at NativeMethodAccessorImpl.java:0",
             "collect at /home/me/my job.py:12",
             "count at <console>:23",
             "$anonfun$withThreadLocalCaptured$1 at CompletableFuture.java:1768",
+            "Spark Connect - session_id: \"eda7\"\nplan {\n  root {\n    common {\n      plan_id: 3\n...",
         ] {
-            assert!(is_call_site(site), "{site}");
+            assert!(is_origin(site), "{site}");
         }
         for text in [
             "",
@@ -320,7 +329,7 @@ mod tests {
             "nightly load at site a.b: 5",
             "SELECT 1",
         ] {
-            assert!(!is_call_site(text), "{text}");
+            assert!(!is_origin(text), "{text}");
         }
     }
 

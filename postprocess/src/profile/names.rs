@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use unfuse_format::{Bounds, ExecutionId, ExecutionRow, FormatError, PlanRow, ProfileDir};
 
 use super::joined;
-use crate::query_name::{is_call_site, query_name};
+use crate::query_name::{is_origin, query_name};
 
 /// What to call some queries of a profile, see [`query_name`]. Plans are read where descriptions do not say it. Segments that cannot
 /// be read are left out.
@@ -23,7 +23,7 @@ pub fn query_names(
     };
     let says_nothing = |id: &&ExecutionId| {
         let description = description(id);
-        description.trim().is_empty() || is_call_site(description)
+        description.trim().is_empty() || is_origin(description)
     };
     let planned: BTreeSet<&ExecutionId> = wanted.iter().filter(says_nothing).collect();
     let ids = planned.iter().map(|id| id.execution);
