@@ -12,6 +12,8 @@ mod network;
 mod notebook;
 mod plugin;
 mod processes;
+mod python;
+mod server;
 mod yarn;
 
 use std::os::unix::fs::PermissionsExt;
@@ -33,6 +35,8 @@ pub use network::SlowNetwork;
 pub use notebook::Notebook;
 pub use plugin::{executor_options, plugin_submit};
 pub use processes::{Mark, cpu_time, signal, thread};
+pub use python::{packages, python_environment};
+pub use server::Server;
 pub use yarn::Yarn;
 
 /// How long tests wait for an expected event. Only failures take this long, on a busy machine too.

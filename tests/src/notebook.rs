@@ -1,5 +1,4 @@
-//! Jupyter with the wheel, in an environment that has Spark too. The packages are pinned by `tests/notebook/requirements.lock`
-//! and kept in the cache directory.
+//! Jupyter with the wheel, in an environment that has Spark too.
 
 use std::fs;
 use std::io::Write;
@@ -8,7 +7,8 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::{cache, root, run, spark, stamp};
+use crate::python::{packages, python_environment};
+use crate::{root, run, spark};
 
 /// A Python environment with the wheel.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Notebook {
     /// # Panics
     /// If that fails.
     pub fn with_wheel() -> Self {
-        let jupyter = jupyter();
+        let jupyter = python_environment("notebook");
         let home = tempfile::tempdir().expect("a directory");
         let (wheels, venv) = (home.path().join("wheels"), home.path().join("venv"));
         fs::create_dir(&wheels).expect("a directory");
@@ -56,7 +56,8 @@ impl Notebook {
     /// If the kernel does not start or a cell takes more than five minutes.
     pub fn run(&self, cells: &[&str]) -> Vec<Value> {
         let spark = spark("4.3");
-        let packages = [jupyter(), spark.join("venv")].map(|venv| packages(&venv));
+        let packages =
+            [python_environment("notebook"), spark.join("venv")].map(|venv| packages(&venv));
         let mut child = Command::new(&self.python)
             .arg(root().join("tests/notebook/run.py"))
             .env("PYTHONPATH", std::env::join_paths(packages).expect("paths"))
@@ -76,27 +77,4 @@ impl Notebook {
         assert!(output.status.success(), "{output:?}");
         serde_json::from_slice(&output.stdout).expect("JSON")
     }
-}
-
-/// The environment with Jupyter and what packs wheels.
-fn jupyter() -> PathBuf {
-    let lock = root().join("tests/notebook/requirements.lock");
-    let home = cache().join(format!("notebook-{:08x}", stamp(&[&lock])));
-    if !home.join("installed").exists() {
-        run(Command::new("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(&home));
-        run(Command::new(home.join("bin/python"))
-            .args(["-m", "pip", "install", "--quiet", "--require-hashes", "-r"])
-            .arg(lock));
-        fs::write(home.join("installed"), "").expect("the cache directory can be written");
-    }
-    home
-}
-
-/// Where a virtual environment has its packages.
-fn packages(venv: &Path) -> PathBuf {
-    let lib = fs::read_dir(venv.join("lib")).expect("a virtual environment");
-    let version = lib.flatten().next().expect("a version of Python");
-    version.path().join("site-packages")
 }

@@ -20,6 +20,7 @@ mod push;
 mod recipes;
 mod records;
 mod scarcity;
+mod servers;
 mod sizing;
 mod spark;
 mod spark_ui;

@@ -1,0 +1,36 @@
+//! Python environments of tests. Lock files below `tests` pin their packages, and the cache directory keeps them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::{cache, root, run, stamp};
+
+/// The environment of `tests/NAME/requirements.lock`; installs it if it is missing.
+///
+/// # Panics
+/// If that fails.
+pub fn python_environment(name: &str) -> PathBuf {
+    let lock = root().join(format!("tests/{name}/requirements.lock"));
+    let home = cache().join(format!("{name}-{:08x}", stamp(&[&lock])));
+    if !home.join("installed").exists() {
+        run(Command::new("python3")
+            .args(["-m", "venv", "--clear"])
+            .arg(&home));
+        run(Command::new(home.join("bin/python"))
+            .args(["-m", "pip", "install", "--quiet", "--require-hashes", "-r"])
+            .arg(lock));
+        fs::write(home.join("installed"), "").expect("the cache directory can be written");
+    }
+    home
+}
+
+/// Where an environment has its packages.
+///
+/// # Panics
+/// If it is no environment.
+pub fn packages(environment: &Path) -> PathBuf {
+    let lib = fs::read_dir(environment.join("lib")).expect("a virtual environment");
+    let version = lib.flatten().next().expect("a version of Python");
+    version.path().join("site-packages")
+}

@@ -1,0 +1,171 @@
+//! Servers of Spark and its SQL shell, profiled by one setting.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use unfuse_tests::{
+    Server, ask_number, brief_driver, packages, plugin_submit, pyspark, python_environment, root,
+    run, samples, spark, top, tpch, unfuse,
+};
+
+const LOCAL: [&str; 4] = ["--master", "local[2]", "--driver-memory", "2g"];
+
+/// The query of the clients, on a table `lineitem`.
+const QUERY: &str = "SELECT l_suppkey, sum(l_quantity) q FROM lineitem WHERE l_shipdate <= DATE '1998-09-02' \
+     GROUP BY l_suppkey ORDER BY q DESC LIMIT 5";
+
+/// `spark-submit` by the plugin, with a JVM that lives briefly.
+fn submit(version: &str, profile: &Path) -> Command {
+    let mut command = plugin_submit(version, profile, &LOCAL);
+    command.args(brief_driver());
+    command
+}
+
+/// Checks that operators have the samples, and that the runs of the query are known as runs of one query.
+fn check(profile: &Path, runs: usize, name: &str) {
+    let rows = top(profile, &["--limit", "1000"]);
+    for operator in ["HashAggregate", "Scan parquet"] {
+        let has = |row: &Value| {
+            let found = row["operator"].as_str();
+            found.is_some_and(|found| found.contains(operator))
+        };
+        assert!(samples(&rows, has) > 0, "{operator}: {rows:#?}");
+    }
+    let unattributed = samples(&rows, |row| row["operator"] == "unattributed");
+    let all = samples(&rows, |row| row["stage"].is_i64());
+    assert!(
+        unattributed * 100 <= all,
+        "{unattributed} of {all} samples are unattributed"
+    );
+    let open = ask_number(
+        profile,
+        "SELECT count(*) FROM (SELECT execution FROM 'DIR/executions/*.parquet' GROUP BY 1 HAVING max(ended_ms) IS NULL)",
+    );
+    assert_eq!(open, 0.0, "each query has an end");
+    let mut history = unfuse();
+    history.args(["history", "--json", "--in"]).arg(profile);
+    let queries: Vec<Value> =
+        serde_json::from_slice(&run(&mut history).stdout).expect("JSON of the history");
+    let known: Vec<_> = queries
+        .iter()
+        .map(|query| {
+            (
+                query["runs"].as_array().map(Vec::len),
+                query["name"].as_str(),
+            )
+        })
+        .collect();
+    let is_it = |(count, found): &(Option<usize>, Option<&str>)| {
+        *count == Some(runs) && found.is_some_and(|found| found.contains(name))
+    };
+    assert!(known.iter().any(is_it), "{known:?}");
+}
+
+/// The lines of the profiler in a log.
+fn ours(log: &str) -> Vec<&str> {
+    log.lines()
+        .filter(|line| line.starts_with("unfuse:"))
+        .collect()
+}
+
+/// A request has no text of the query, so its runs are known by their plan.
+#[test]
+fn a_connect_server_has_the_queries_of_its_clients() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let arguments = |port| {
+        [
+            "--conf",
+            &format!("spark.connect.grpc.binding.port={port}"),
+            "--class",
+            "org.apache.spark.sql.connect.service.SparkConnectServer",
+            "spark-internal",
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    };
+    let server = Server::start(submit("4.3", &profile), arguments, dir.path());
+    let client = python_environment("connect");
+    run(Command::new(client.join("bin/python"))
+        .arg(root().join("tests/programs/connect.py"))
+        .arg(server.port().to_string())
+        .arg(tpch("0.2"))
+        .arg("4")
+        .env("PYTHONPATH", packages(&spark("4.3").join("venv")))
+        .env_remove("SPARK_HOME"));
+    let log = server.end();
+    assert_eq!(
+        ours(&log),
+        [format!("unfuse: profiling to {}", profile.display())]
+    );
+    check(&profile, 4, "lineitem → aggregate by l_suppkey");
+}
+
+#[test]
+fn a_thrift_server_has_the_statements_of_its_clients() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let arguments = |port| {
+        [
+            "--class",
+            "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2",
+            "spark-internal",
+            "--hiveconf",
+            &format!("hive.server2.thrift.port={port}"),
+        ]
+        .map(str::to_owned)
+        .to_vec()
+    };
+    let server = Server::start(submit("3.5", &profile), arguments, dir.path());
+    let mut client = Command::new("java");
+    client
+        .arg("-cp")
+        .arg(pyspark(&spark("3.5")).join("jars/*"))
+        .args(["org.apache.hive.beeline.BeeLine", "--silent=true", "-u"])
+        .arg(format!("jdbc:hive2://127.0.0.1:{}", server.port()))
+        .arg("-e")
+        .arg(view());
+    for _ in 0..3 {
+        client.arg("-e").arg(QUERY);
+    }
+    run(&mut client);
+    let log = server.end();
+    assert_eq!(
+        ours(&log),
+        [format!("unfuse: profiling to {}", profile.display())]
+    );
+    check(&profile, 3, "SELECT l_suppkey");
+}
+
+#[test]
+fn the_sql_shell_has_its_statements() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let mut command = submit("4.3", &profile);
+    let statements = [&*view(), QUERY, QUERY].join("; ");
+    command
+        .args([
+            "--class",
+            "org.apache.spark.sql.hive.thriftserver.SparkSQLCLIDriver",
+            "spark-internal",
+            "-e",
+        ])
+        .arg(statements)
+        .current_dir(dir.path());
+    let log = String::from_utf8_lossy(&run(&mut command).stderr).into_owned();
+    assert_eq!(
+        ours(&log),
+        [format!("unfuse: profiling to {}", profile.display())]
+    );
+    check(&profile, 2, "SELECT l_suppkey");
+}
+
+/// The statement that makes the table of [`QUERY`].
+fn view() -> String {
+    let data = tpch("0.2").join("lineitem.parquet");
+    format!(
+        "CREATE TEMPORARY VIEW lineitem USING parquet OPTIONS (path '{}')",
+        data.display()
+    )
+}
