@@ -58,9 +58,10 @@ pub struct WireFrame {
     pub address: u64,
 }
 
-/// A [`WireFrame`] as sent: its kind is a number, so it is not larger than when it was received.
-#[derive(Serialize, Deserialize)]
-struct SentFrame<T> {
+/// A [`WireFrame`] as sent: its kind is a number, so it is not larger than when it was received. Its texts can be those
+/// of the packet.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SentFrame<T> {
     kind: u8,
     class: T,
     method: T,
@@ -71,6 +72,28 @@ struct SentFrame<T> {
     inlined: bool,
     line_before: u32,
     address: u64,
+}
+
+/// A [`WirePiece`] in a packet.
+pub(crate) type SentPiece<'a> = Vec<SentFrame<&'a str>>;
+
+impl<T: Into<String>> SentFrame<T> {
+    /// The frame; `None` if no kind of frame has its number.
+    pub(crate) fn into_frame(self) -> Option<WireFrame> {
+        let frame = Frame {
+            kind: FrameKind::from_number(self.kind)?,
+            class: self.class.into(),
+            method: self.method.into(),
+            signature: self.signature.into(),
+            file: self.file.into(),
+            line: self.line,
+            bci: self.bci,
+            inlined: self.inlined,
+            line_before: self.line_before,
+        };
+        let address = self.address;
+        Some(WireFrame { frame, address })
+    }
 }
 
 impl Serialize for WireFrame {
@@ -95,20 +118,8 @@ impl Serialize for WireFrame {
 impl<'de> Deserialize<'de> for WireFrame {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let sent = SentFrame::<String>::deserialize(deserializer)?;
-        let kind = FrameKind::from_number(sent.kind);
-        let frame = Frame {
-            kind: kind.ok_or_else(|| D::Error::custom("no kind of frame has this number"))?,
-            class: sent.class,
-            method: sent.method,
-            signature: sent.signature,
-            file: sent.file,
-            line: sent.line,
-            bci: sent.bci,
-            inlined: sent.inlined,
-            line_before: sent.line_before,
-        };
-        let address = sent.address;
-        Ok(Self { frame, address })
+        sent.into_frame()
+            .ok_or_else(|| D::Error::custom("no kind of frame has this number"))
     }
 }
 
@@ -117,8 +128,8 @@ pub type WirePiece = Rc<[WireFrame]>;
 
 /// Stacks seen at about the same time. Callers of the leaves are mostly the same, and are sent once.
 #[derive(Debug, Default, Serialize, Deserialize)]
-pub struct WireStacks {
-    pub pieces: Vec<WirePiece>,
+pub struct WireStacks<P = WirePiece> {
+    pub pieces: Vec<P>,
     pub stacks: Vec<WireStack>,
 }
 
@@ -162,9 +173,9 @@ pub struct Tally {
 
 /// From a sampler to the writer.
 #[derive(Debug, Serialize, Deserialize)]
-pub enum ToWriter {
+pub enum ToWriter<P = WirePiece> {
     /// Stacks that this sampler has not sent before.
-    Stacks(WireStacks),
+    Stacks(WireStacks<P>),
     /// Samples of one thread.
     Samples {
         tid: u32,
@@ -195,7 +206,7 @@ pub fn encode<M: Serialize>(message: &M) -> io::Result<Vec<u8>> {
 }
 
 /// The message of a packet; `None` if it is invalid.
-pub fn decode<M: for<'a> Deserialize<'a>>(packet: &[u8]) -> Option<M> {
+pub fn decode<'a, M: Deserialize<'a>>(packet: &'a [u8]) -> Option<M> {
     postcard::from_bytes(packet).ok()
 }
 
@@ -286,9 +297,9 @@ pub(crate) enum Incoming<M> {
 }
 
 /// Receives a message without waiting. A packet that cannot be decoded is skipped as `Empty`.
-pub(crate) fn receive<M: for<'a> Deserialize<'a>>(
+pub(crate) fn receive<'a, M: Deserialize<'a>>(
     from: &OwnedFd,
-    buffer: &mut Vec<u8>,
+    buffer: &'a mut Vec<u8>,
 ) -> Incoming<M> {
     buffer.resize(MAX_PACKET, 0);
     let received = {

@@ -247,7 +247,7 @@ mod tests {
         });
         let (mut buffer, mut frames, mut known, mut counted) = (Vec::new(), 0, HashSet::new(), 0);
         loop {
-            match receive(&from, &mut buffer) {
+            match receive::<ToWriter>(&from, &mut buffer) {
                 Incoming::Message(ToWriter::Stacks(WireStacks { pieces, stacks })) => {
                     frames += pieces.len();
                     for WireStack { id, pieces: places } in stacks {

@@ -3,6 +3,7 @@
 mod completeness;
 mod cpu_limit;
 mod events;
+mod frames;
 mod generations;
 mod host;
 mod internal;

@@ -4,7 +4,6 @@ use std::io::{ErrorKind, Read};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -17,19 +16,19 @@ use unfuse_format::{
 use super::Writer;
 use super::completeness::Completeness;
 use super::events::Events;
+use super::frames::Frames;
 use super::generations::Generations;
 use super::host::HostMeter;
 use super::internal::InternalThreads;
 use super::outside::OutsideMeter;
 use super::switches::SwitchMeter;
-use super::symbols::Symbols;
 use super::tables::{Tables, frame, sample_of};
 use crate::clock::{EpochOffset, monotonic_ns};
 use crate::pause::RecordingState;
 use crate::recent::RecentSet;
 use crate::status::{Counter, Failure};
 use crate::wire::{
-    Incoming, Tally, ToWriter, WireFrame, WireSamples, WireStack, WireStacks, receive,
+    Incoming, SentPiece, Tally, ToWriter, WireSamples, WireStack, WireStacks, receive,
 };
 
 /// How long rows wait in memory.
@@ -47,7 +46,7 @@ pub(super) struct Work {
     dir: ProfileDir,
     tables: Tables,
     clock: EpochOffset,
-    symbols: Symbols,
+    frames: Frames,
     /// Stacks written by this process.
     stacks: RecentSet<StackId>,
     events: Events,
@@ -79,7 +78,7 @@ impl Work {
             dir,
             tables,
             clock,
-            symbols: Symbols::default(),
+            frames: Frames::default(),
             stacks: RecentSet::new(REMEMBERED),
             events: Events::default(),
             internal: InternalThreads::default(),
@@ -209,7 +208,7 @@ impl Work {
         }
     }
 
-    fn take(&mut self, message: ToWriter) {
+    fn take(&mut self, message: ToWriter<SentPiece<'_>>) {
         match message {
             ToWriter::Stacks(stacks) => self.take_stacks(stacks),
             ToWriter::Samples {
@@ -230,17 +229,15 @@ impl Work {
         }
     }
 
-    /// Resolves the native frames of stacks that are not written yet, and writes them.
-    fn take_stacks(&mut self, WireStacks { pieces, stacks }: WireStacks) {
-        let mut name = |wire: &mut WireFrame| Arc::new(self.symbols.name(std::mem::take(wire)));
-        let pieces: Vec<Vec<Arc<Frame>>> = pieces
-            .into_iter()
-            .map(|mut piece| {
-                // No one else has what was just received.
-                let frames = Rc::get_mut(&mut piece).unwrap_or_default();
-                frames.iter_mut().rev().map(&mut name).collect()
-            })
-            .collect();
+    /// Writes the stacks that are not written yet.
+    fn take_stacks(&mut self, WireStacks { pieces, stacks }: WireStacks<SentPiece<'_>>) {
+        let mut frames = |piece: &SentPiece<'_>| -> Vec<Arc<Frame>> {
+            let outermost_first = piece.iter().rev();
+            outermost_first
+                .map(|sent| self.frames.frame(sent))
+                .collect()
+        };
+        let pieces: Vec<Vec<Arc<Frame>>> = pieces.iter().map(&mut frames).collect();
         for WireStack { id, pieces: places } in stacks {
             if self.stacks.insert(id) {
                 let pieces = places.iter().rev().map(|index| pieces.get(*index as usize));

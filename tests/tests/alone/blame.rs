@@ -83,10 +83,12 @@ pub(super) fn ranking(answer: &Value) -> String {
     .collect()
 }
 
-/// The query that accounts for most of the victim's blocked time. Other processes on this machine may account for more.
+/// The other query that accounts for most of the victim's blocked time. The victim itself and other processes on this
+/// machine may account for more.
 fn first_query(answer: &Value) -> &str {
     let rows = answer["ranked"].as_array().expect("rows");
-    let mut names = rows.iter().filter_map(|row| row["name"].as_str());
+    let others = rows.iter().filter(|row| row["kind"] != "self");
+    let mut names = others.filter_map(|row| row["name"].as_str());
     names
         .find(|name| name.starts_with("query"))
         .unwrap_or_else(|| panic!("no query: {answer:#}"))

@@ -3,9 +3,10 @@
 use std::io::{Error, Result};
 use std::sync::Arc;
 
+use arrow_array::builder::StringBuilder;
 use arrow_array::{
-    ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, StringArray,
-    StructArray, UInt32Array,
+    ArrayRef, BooleanArray, Int32Array, Int64Array, ListArray, RecordBatch, StructArray,
+    UInt32Array,
 };
 use arrow_buffer::OffsetBuffer;
 use arrow_schema::{DataType, FieldRef, Schema};
@@ -36,8 +37,14 @@ pub(super) fn batch(fields: &[FieldRef], rows: &[StackRow]) -> Result<RecordBatc
 /// The fields of all frames, in their order.
 fn frames(rows: &[StackRow]) -> Vec<ArrayRef> {
     let all = || rows.iter().flat_map(|row| &row.frames);
+    let count = rows.iter().map(|row| row.frames.len()).sum();
     let texts = |of: fn(&Frame) -> &str| -> ArrayRef {
-        Arc::new(StringArray::from_iter_values(all().map(|frame| of(frame))))
+        let bytes = all().map(|frame| of(frame).len()).sum();
+        let mut texts = StringBuilder::with_capacity(count, bytes);
+        for frame in all() {
+            texts.append_value(of(frame));
+        }
+        Arc::new(texts.finish())
     };
     let numbers = |of: fn(&Frame) -> u32| -> ArrayRef {
         Arc::new(UInt32Array::from_iter_values(all().map(|frame| of(frame))))
