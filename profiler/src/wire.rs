@@ -11,8 +11,7 @@ use nix::sys::socket::{
     AddressFamily, MsgFlags, SockFlag, SockType, recv, recvmsg, send, sendmsg, setsockopt,
     socketpair, sockopt,
 };
-use serde::de::Error;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use unfuse_format::{Frame, FrameKind, StackId};
 
 /// Largest packet, bytes. Limited by the socket's buffer, see [`packet_pair`].
@@ -75,9 +74,9 @@ pub struct SentFrame<T> {
 }
 
 /// A [`WirePiece`] in a packet.
-pub(crate) type SentPiece<'a> = Vec<SentFrame<&'a str>>;
+pub type SentPiece<'a> = Vec<SentFrame<&'a str>>;
 
-impl<T: Into<String>> SentFrame<T> {
+impl SentFrame<&str> {
     /// The frame; `None` if no kind of frame has its number.
     pub(crate) fn into_frame(self) -> Option<WireFrame> {
         let frame = Frame {
@@ -112,14 +111,6 @@ impl Serialize for WireFrame {
             address: self.address,
         };
         sent.serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for WireFrame {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let sent = SentFrame::<String>::deserialize(deserializer)?;
-        sent.into_frame()
-            .ok_or_else(|| D::Error::custom("no kind of frame has this number"))
     }
 }
 
@@ -165,7 +156,7 @@ pub struct Tally {
     pub broken_chains: u64,
     /// Time of all waits, ns.
     pub waiting_ns: u64,
-    /// Part of `waiting_ns` whose stack is the last CPU sample's.
+    /// Part of `waiting_ns` whose stack is the last CPU sample's, because switches could not be sampled.
     pub guessed_ns: u64,
     /// Part of `waiting_ns` whose stack is unknown.
     pub stackless_ns: u64,

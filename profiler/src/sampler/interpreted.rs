@@ -33,9 +33,6 @@ const LARGEST_FRAME: u64 = 64 << 10;
 const SURE: usize = 3;
 const FOLLOWED: usize = 32;
 
-/// How long the JVM's code is kept, ns: HotSpot patches it also where the code map stays the same.
-const CODE_NS: u64 = 1_000_000_000;
-
 /// The VM's name of the interpreter's code.
 pub(super) const INTERPRETER: &str = "Interpreter";
 
@@ -95,10 +92,8 @@ pub(super) struct InterpretedFrames<'a> {
     map: &'a CodeMap,
     /// The thread's memory, for frames above the sample's copy of the stack.
     memory: Option<Memory>,
-    /// The JVM's code, read again when the code map has changed, and once a second.
+    /// The JVM's code, read once a batch.
     code_pages: Option<Pages>,
-    /// Version of the code map and time, ns, when `code_pages` was empty.
-    read_from: (u64, u64),
     tagged: TaggedFrames,
     /// The range of the interpreter's code, once seen.
     code: Option<(u64, u64)>,
@@ -113,7 +108,6 @@ impl<'a> InterpretedFrames<'a> {
             map,
             memory,
             code_pages: for_code.map(Pages::new),
-            read_from: (0, 0),
             tagged: TaggedFrames::new(methods),
             code: None,
             resolved: Resolution::default(),
@@ -124,11 +118,8 @@ impl<'a> InterpretedFrames<'a> {
     /// Called before each batch of samples.
     pub(super) fn begin(&mut self, now: u64) {
         self.tagged.begin(now);
-        let (version, read) = self.read_from;
-        let is_current = version == self.map.version() && now.saturating_sub(read) < CODE_NS;
-        if let Some(pages) = self.code_pages.as_mut().filter(|_| !is_current) {
+        if let Some(pages) = &mut self.code_pages {
             pages.forget();
-            self.read_from = (self.map.version(), now);
         }
     }
 

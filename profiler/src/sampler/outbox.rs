@@ -218,7 +218,7 @@ mod tests {
     use unfuse_format::Frame;
 
     use super::*;
-    use crate::wire::{Incoming, packet_pair, receive};
+    use crate::wire::{Incoming, SentPiece, packet_pair, receive};
 
     fn piece(name: &str) -> WirePiece {
         let frame = Frame {
@@ -247,15 +247,16 @@ mod tests {
         });
         let (mut buffer, mut frames, mut known, mut counted) = (Vec::new(), 0, HashSet::new(), 0);
         loop {
-            match receive::<ToWriter>(&from, &mut buffer) {
+            match receive::<ToWriter<SentPiece<'_>>>(&from, &mut buffer) {
                 Incoming::Message(ToWriter::Stacks(WireStacks { pieces, stacks })) => {
                     frames += pieces.len();
                     for WireStack { id, pieces: places } in stacks {
-                        let names = places
-                            .iter()
-                            .map(|index| &*pieces[*index as usize][0].frame.method);
-                        let names: Vec<&str> = names.collect();
-                        assert_eq!(names, [&format!("leaf{}", id.0), "caller", "root"]);
+                        let names = places.iter().map(|index| {
+                            let sent = pieces[*index as usize][0].clone();
+                            sent.into_frame().unwrap().frame.method
+                        });
+                        let names: Vec<String> = names.collect();
+                        assert_eq!(names, [&*format!("leaf{}", id.0), "caller", "root"]);
                         known.insert(id);
                     }
                 }

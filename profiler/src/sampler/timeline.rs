@@ -2,6 +2,7 @@
 
 use unfuse_codemap::{CodeMap, MarkCursor};
 
+use crate::clock::monotonic_ns;
 use crate::share::TaskShare;
 use crate::task_spans::TaskSpans;
 use crate::wire::TaskAttempt;
@@ -25,6 +26,8 @@ pub(super) struct Timeline<'a> {
     seed: u64,
     /// Whether any thread of the JVM has run a task.
     has_tasks: bool,
+    /// When marks were read last, CLOCK_MONOTONIC ns.
+    updated: u64,
 }
 
 impl<'a> Timeline<'a> {
@@ -38,6 +41,7 @@ impl<'a> Timeline<'a> {
             share,
             seed,
             has_tasks: false,
+            updated: 0,
         }
     }
 
@@ -49,8 +53,14 @@ impl<'a> Timeline<'a> {
         }
     }
 
+    /// Whether two times are in the same task, as far as marks were read.
+    pub(super) fn is_one_task(&self, earlier: u64, later: u64) -> bool {
+        later < self.updated && self.waits_at(earlier) == self.waits_at(later)
+    }
+
     /// Reads new marks.
     pub(super) fn update(&mut self) {
+        self.updated = monotonic_ns();
         while let Some(mark) = self.map.marks().next(&mut self.cursor) {
             self.has_tasks = true;
             if mark.tid != self.tid {

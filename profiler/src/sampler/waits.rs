@@ -57,7 +57,7 @@ impl Wait {
     }
 }
 
-/// Waits with the same stack.
+/// Waits that count at one stack.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct WaitGroup<'a, K> {
     pub(super) task: K,
@@ -65,9 +65,8 @@ pub(super) struct WaitGroup<'a, K> {
     pub(super) stack: Option<&'a WaitStack>,
     /// Whether the stack is that of the last CPU sample, because switches cannot be sampled.
     pub(super) guessed: bool,
-    /// Start of the first of the waits that were sampled by time, or of the one with this stack.
+    /// Start and end of the wait with this stack; of waits that are sampled by time, of the first and the last one.
     pub(super) start: u64,
-    /// End of the one with this stack.
     pub(super) end: u64,
     pub(super) sum: Sum,
 }
@@ -110,7 +109,7 @@ impl Sum {
 pub(super) struct Waits {
     /// The stack of the thread that leaves its CPU, until the record of the switch follows.
     leaving: Option<WaitStack>,
-    /// The last sample of the thread on its CPU.
+    /// The last sample of the thread on its CPU, or as it lost the CPU.
     running: Option<Rc<WaitStack>>,
     /// Whether waits for something count at the last sample, because switches cannot be sampled.
     guesses: bool,
@@ -174,7 +173,7 @@ impl Waits {
         self.fresh = true;
     }
 
-    /// Time of the last sample of the thread on its CPU.
+    /// Time of the last sample of the thread on its CPU, or as it lost the CPU.
     pub(super) fn last_run(&self) -> Option<u64> {
         self.running.as_ref().map(|stack| stack.time)
     }
@@ -264,7 +263,7 @@ impl Waits {
             .drain(..count)
             .filter_map(|mut wait| {
                 let key = task(wait.start)?;
-                // A guess from another task does not apply to this one.
+                // The last sample of another task does not apply to this one.
                 let stack = wait.stack.take();
                 wait.stack = stack.filter(|stack| task(stack.time) == Some(key));
                 Some((key, wait))
@@ -273,14 +272,14 @@ impl Waits {
         let mut counted: Vec<Counted> = waits.iter().map(|(_, wait)| Counted::at(wait)).collect();
         self.sample_queues(&waits, &mut counted);
         count_by_length(&waits, &mut counted);
-        for ((task, wait), Counted { start, sum }) in waits.iter().zip(counted) {
+        for ((task, wait), Counted { start, end, sum }) in waits.iter().zip(counted) {
             if sum.waits + sum.queues > 0 {
                 each(WaitGroup {
                     task: *task,
                     stack: wait.stack.as_deref(),
                     guessed: self.guesses && !wait.preempted,
                     start,
-                    end: wait.end,
+                    end,
                     sum,
                 });
             }
@@ -297,6 +296,7 @@ impl Waits {
             let queues = queues.entry(*task).or_default();
             let waiting = queues.waiting.get_or_insert_with(|| Counted::at(wait));
             waiting.sum.add(wait);
+            waiting.end = wait.end;
             let is_due = waiting.sum.queued_ns >= self.period_ns;
             let has_stack = wait.stack.is_some();
             if has_stack || queues.last.is_none() {
@@ -317,8 +317,9 @@ impl Waits {
 
 /// What counts at one wait.
 struct Counted {
-    /// Start of the first wait.
+    /// Start of the first and end of the last of the waits that were sampled by time, or of the wait itself.
     start: u64,
+    end: u64,
     sum: Sum,
 }
 
@@ -327,13 +328,15 @@ impl Counted {
     fn at(wait: &Wait) -> Self {
         Self {
             start: wait.start,
+            end: wait.end,
             sum: Sum::default(),
         }
     }
 
     fn merge(&mut self, other: Option<Self>) {
-        if let Some(Self { start, sum }) = other {
+        if let Some(Self { start, end, sum }) = other {
             self.start = self.start.min(start);
+            self.end = self.end.max(end);
             self.sum.merge(&sum);
         }
     }
@@ -346,7 +349,7 @@ struct Queues {
     waiting: Option<Counted>,
     /// Index of the last sample.
     sampled: Option<usize>,
-    /// Index of the last wait with a stack, or of the first one.
+    /// Index of the last wait with a stack; if none has one, of the first wait.
     last: Option<usize>,
 }
 

@@ -15,26 +15,26 @@ const REMEMBERED: usize = 16_384;
 #[derive(Debug, Default)]
 pub(super) struct Frames {
     symbols: Symbols,
-    /// By two hashes of what was sent: two frames with the same hashes are as good as impossible.
+    /// By two hashes of what was sent: two frames with the same hashes practically never occur.
     known: HashMap<(u64, u64), Arc<Frame>>,
     hashers: [RandomState; 2],
 }
 
 impl Frames {
-    /// The frame that a sampler sent; an empty one if no kind of frame has its number.
-    pub(super) fn frame(&mut self, sent: &SentFrame<&str>) -> Arc<Frame> {
+    /// The frame that a sampler sent; `None` if no kind of frame has its number.
+    pub(super) fn frame(&mut self, sent: &SentFrame<&str>) -> Option<Arc<Frame>> {
         let [first, second] = &self.hashers;
         let key = (first.hash_one(sent), second.hash_one(sent));
         if let Some(known) = self.known.get(&key) {
-            return Arc::clone(known);
+            return Some(Arc::clone(known));
         }
         if self.known.len() >= REMEMBERED {
             self.known.clear();
         }
-        let wire = sent.clone().into_frame().unwrap_or_default();
+        let wire = sent.clone().into_frame()?;
         let frame = Arc::new(self.symbols.name(wire));
         self.known.insert(key, Arc::clone(&frame));
-        frame
+        Some(frame)
     }
 }
 
@@ -61,7 +61,10 @@ mod tests {
         let packet = encode(&all.to_vec()).unwrap();
         let pieces: SentPiece<'_> = decode(&packet).unwrap();
         let mut frames = Frames::default();
-        let made: Vec<_> = pieces.iter().map(|sent| frames.frame(sent)).collect();
+        let made: Vec<_> = pieces
+            .iter()
+            .map(|sent| frames.frame(sent).unwrap())
+            .collect();
         for (made, sent) in made.iter().zip(&all) {
             assert_eq!(**made, sent.frame);
         }

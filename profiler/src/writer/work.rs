@@ -229,15 +229,16 @@ impl Work {
         }
     }
 
-    /// Writes the stacks that are not written yet.
+    /// Writes the stacks that are not written yet; none of a message with an unknown kind of frame.
     fn take_stacks(&mut self, WireStacks { pieces, stacks }: WireStacks<SentPiece<'_>>) {
-        let mut frames = |piece: &SentPiece<'_>| -> Vec<Arc<Frame>> {
+        let mut frames = |piece: &SentPiece<'_>| -> Option<Vec<Arc<Frame>>> {
             let outermost_first = piece.iter().rev();
             outermost_first
                 .map(|sent| self.frames.frame(sent))
                 .collect()
         };
-        let pieces: Vec<Vec<Arc<Frame>>> = pieces.iter().map(&mut frames).collect();
+        let pieces: Option<Vec<Vec<Arc<Frame>>>> = pieces.iter().map(&mut frames).collect();
+        let Some(pieces) = pieces else { return };
         for WireStack { id, pieces: places } in stacks {
             if self.stacks.insert(id) {
                 let pieces = places.iter().rev().map(|index| pieces.get(*index as usize));

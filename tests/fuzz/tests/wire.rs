@@ -2,7 +2,7 @@
 
 use bolero::check;
 use unfuse_fuzz::{EditedCopies, TEST_TIME};
-use unfuse_profiler::wire::{ToManager, ToWriter, decode, encode};
+use unfuse_profiler::wire::{SentPiece, ToManager, ToWriter, decode, encode};
 
 #[test]
 fn wire() {
@@ -26,10 +26,10 @@ fn read(packet: &[u8]) {
         let again = decode::<ToManager>(&sent).expect("it is a message");
         assert_eq!(format!("{again:?}"), format!("{message:?}"));
     }
-    if let Some(message) = decode::<ToWriter>(packet) {
+    if let Some(message) = decode::<ToWriter<SentPiece<'_>>>(packet) {
         let sent = encode(&message).expect("it came from bytes");
         assert!(sent.len() <= packet.len());
-        let again = decode::<ToWriter>(&sent).expect("it is a message");
+        let again = decode::<ToWriter<SentPiece<'_>>>(&sent).expect("it is a message");
         assert_eq!(format!("{again:?}"), format!("{message:?}"));
     }
 }

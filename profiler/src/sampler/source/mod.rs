@@ -47,7 +47,7 @@ impl Intake<'_, '_> {
     /// Whether the last sample of the thread on its CPU is of the task at `time`.
     fn has_run_in_task(&self, time: u64) -> bool {
         let last = self.waits.last_run();
-        last.is_some_and(|last| self.timeline.waits_at(last) == self.timeline.waits_at(time))
+        last.is_some_and(|last| self.timeline.is_one_task(last, time))
     }
 }
 

@@ -147,7 +147,7 @@ fn messages() {
         line_before: 6,
     };
     let piece = [WireFrame { frame, address: 0 }, WireFrame::default()];
-    let stacks = ToWriter::Stacks(WireStacks {
+    let stacks: ToWriter = ToWriter::Stacks(WireStacks {
         pieces: vec![piece.into()],
         stacks: vec![WireStack {
             id: StackId(-7),
@@ -169,14 +169,15 @@ fn messages() {
         count: 3,
         weight_ns: 15_000_000,
     };
-    let samples = ToWriter::Samples {
+    let samples: ToWriter = ToWriter::Samples {
         tid: 4711,
         thread,
         generation: 0,
         rows: vec![row],
     };
     save("samples", wire::encode(&samples));
-    save("tally", wire::encode(&ToWriter::Tally(Tally::default())));
+    let tally: ToWriter = ToWriter::Tally(Tally::default());
+    save("tally", wire::encode(&tally));
 }
 
 fn events() {
