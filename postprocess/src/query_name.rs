@@ -57,10 +57,10 @@ pub fn is_origin(description: &str) -> bool {
         && (CALL_SITE.is_match(description.trim()) || is_connect_request(description))
 }
 
-/// Whether a description is Spark's for a request of Spark Connect: the begin of the request, with the session and
-/// numbers that differ for each, but without the query.
+/// Whether a description is Spark's for a request of Spark Connect: the beginning of the request, with the session and
+/// numbers that differ for each, but without the query. Of an event log, only the first two words are kept.
 pub(crate) fn is_connect_request(description: &str) -> bool {
-    description.starts_with("Spark Connect - session_id: ")
+    description == "Spark Connect" || description.starts_with("Spark Connect - session_id: ")
 }
 
 /// What a part of a plan does.
@@ -319,6 +319,7 @@ mod tests {
             "collect at /home/me/my job.py:12",
             "count at <console>:23",
             "$anonfun$withThreadLocalCaptured$1 at CompletableFuture.java:1768",
+            "Spark Connect",
             "Spark Connect - session_id: \"eda7\"\nplan {\n  root {\n    common {\n      plan_id: 3\n...",
         ] {
             assert!(is_origin(site), "{site}");

@@ -12,7 +12,7 @@ use serde::Deserialize;
 use self::plan::Plan;
 use self::stage::{Ended, StageEvent, Started};
 pub(crate) use self::text::Names;
-use self::text::{Text, bounded, head_of};
+use self::text::{Text, bounded, described, head_of};
 use crate::event::{
     ApplicationStart, Environment, Event, ExecutorAdded, ExecutorRemoved, SqlEnd, SqlPlan, SqlStart,
 };
@@ -184,7 +184,7 @@ impl SqlStarted {
         Event::SqlStart(SqlStart {
             sql: self.sql,
             root: self.root.filter(|root| *root != self.sql),
-            description: self.description,
+            description: described(self.description),
             time_ms: self.time_ms,
             plan: self.plan.map(|plan| plan.0).unwrap_or_default(),
         })

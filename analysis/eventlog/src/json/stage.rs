@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use super::text::{Text, bounded, moment, owned};
+use super::text::{Text, bounded, described, moment, owned};
 use crate::event::{Event, JobEnd, JobStart, Properties, Rdd, Stage};
 
 /// The few of about a hundred properties that identify the work.
@@ -31,7 +31,7 @@ impl Set<'_> {
             root_sql: number(self.root_sql),
             pool: owned(self.pool),
             group: owned(self.group),
-            description: owned(self.description),
+            description: owned(self.description).map(described),
             tags: owned(self.tags),
         }
     }

@@ -33,6 +33,15 @@ pub(super) fn owned(text: Option<Text<'_>>) -> Option<String> {
     text.map(Text::into_owned)
 }
 
+/// A description of a job. Spark's for a request of Spark Connect begins with the session and has numbers that differ for
+/// each request, but not the query; of it only `Spark Connect` is left.
+pub(super) fn described(description: String) -> String {
+    match description.starts_with("Spark Connect - session_id: ") {
+        true => "Spark Connect".to_owned(),
+        false => description,
+    }
+}
+
 /// The begin of a possibly long text.
 pub(super) fn bounded(text: &str) -> String {
     text[..text.floor_char_boundary(LONGEST)].to_owned()
