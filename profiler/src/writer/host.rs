@@ -11,6 +11,7 @@ use procfs::{
 use unfuse_format::HostRow;
 
 use super::cpu_limit::{CpuLimit, Groups};
+use super::cpu_set::{CpuSet, CpuTicks};
 use crate::clock::{EpochOffset, monotonic_ns};
 
 /// The kernel counts sectors of this size for every disk, bytes.
@@ -36,6 +37,7 @@ struct HostCounters {
     cpu_ms: u64,
     stolen_ms: u64,
     limit: Option<CpuLimit>,
+    set: Option<SetCounters>,
     jvm: Usage,
     disk_read_bytes: u64,
     disk_write_bytes: u64,
@@ -46,6 +48,31 @@ struct HostCounters {
     network_bytes_per_s: Option<u64>,
     /// Pressure stall time, µs: CPU, IO, memory.
     pressure_us: [Option<u64>; 3],
+}
+
+/// The CPUs on which the JVM may run, if these are not all.
+#[derive(Debug, Clone, PartialEq)]
+struct SetCounters {
+    set: CpuSet,
+    cpus: u32,
+    cpu_ms: u64,
+    stolen_ms: u64,
+}
+
+impl SetCounters {
+    fn read(jvm: u32) -> Option<Self> {
+        let online = CpuTicks::read();
+        let set = CpuSet::of(jvm)?.part_of(&online)?;
+        let ms_per_tick = 1000 / procfs::ticks_per_second().max(1);
+        let own = || online.iter().filter(|cpu| set.has(cpu.number));
+        let ms = |ticks: u64| ticks.saturating_mul(ms_per_tick);
+        Some(Self {
+            cpus: own().count() as u32,
+            cpu_ms: ms(own().map(|cpu| cpu.busy).sum()),
+            stolen_ms: ms(own().map(|cpu| cpu.stolen).sum()),
+            set,
+        })
+    }
 }
 
 /// Resources used by processes.
@@ -67,6 +94,11 @@ impl HostMeter {
             gc_ns: 0,
             jit_ns: None,
         }
+    }
+
+    /// The CPUs on which the JVM might run at the last look, if these were not all.
+    pub(super) fn cpu_set(&self) -> Option<&CpuSet> {
+        Some(&self.last.as_ref()?.set.as_ref()?.set)
     }
 
     pub(super) fn add_gc(&mut self, ns: u64) {
@@ -115,6 +147,7 @@ impl HostCounters {
             cpu_ms: busy.into_iter().sum(),
             stolen_ms: total.steal_ms().unwrap_or(0),
             limit: groups.limit(jvm),
+            set: SetCounters::read(jvm),
             jvm: used_by(std::iter::once(jvm).chain(descendants.iter().copied())),
             pressure_us: [
                 CpuPressure::current().ok().map(|p| p.some),
@@ -180,6 +213,8 @@ impl HostCounters {
         let busy = self.disk_busy_ms.iter().zip(&before.disk_busy_ms);
         let limits = self.limit.as_ref().zip(before.limit.as_ref());
         let limits = limits.filter(|(now, then)| now.group == then.group);
+        let sets = self.set.as_ref().zip(before.set.as_ref());
+        let sets = sets.filter(|(now, then)| now.set == then.set);
         let periods = |(now, then): (&CpuLimit, &CpuLimit)| {
             let all = now.periods.saturating_sub(then.periods);
             now.throttled.saturating_sub(then.throttled) as f64 / all.max(1) as f64
@@ -194,6 +229,10 @@ impl HostCounters {
             throttled_part: limits.map(periods),
             throttled_s: limits.map(|(now, then)| s(now.throttled_us, then.throttled_us, 1e6)),
             stolen_cpu_s: Some(s(self.stolen_ms, before.stolen_ms, 1e3)),
+            cpu_set: sets.map(|(now, _)| now.set.list()),
+            set_cpus: sets.map(|(now, _)| now.cpus),
+            set_cpu_s: sets.map(|(now, then)| s(now.cpu_ms, then.cpu_ms, 1e3)),
+            set_stolen_cpu_s: sets.map(|(now, then)| s(now.stolen_ms, then.stolen_ms, 1e3)),
             disk_read_bytes: self.disk_read_bytes.saturating_sub(before.disk_read_bytes),
             disk_write_bytes: self
                 .disk_write_bytes
@@ -286,5 +325,29 @@ mod tests {
         assert_eq!((row.cpu_s, row.disk_busy_s), (1.0, 1.0));
         assert_eq!((row.cpu_pressure_s, row.io_pressure_s), (Some(0.5), None));
         assert_eq!(before.since(&now).cpu_s, 0.0);
+        assert_eq!((row.cpu_set, row.set_cpus), (None, None));
+    }
+
+    #[test]
+    fn a_set_counts_for_itself_while_it_stays_the_same() {
+        let counters = |set: CpuSet, cpu_ms, stolen_ms| HostCounters {
+            set: Some(SetCounters {
+                set,
+                cpus: 2,
+                cpu_ms,
+                stolen_ms,
+            }),
+            ..HostCounters::default()
+        };
+        let own = CpuSet::of(std::process::id()).unwrap();
+        let before = counters(own.clone(), 500, 100);
+        let row = counters(own.clone(), 1500, 350).since(&before);
+        assert_eq!((row.cpu_set, row.set_cpus), (Some(own.list()), Some(2)));
+        assert_eq!(
+            (row.set_cpu_s, row.set_stolen_cpu_s),
+            (Some(1.0), Some(0.25))
+        );
+        let row = counters(CpuSet::default(), 1500, 350).since(&before);
+        assert_eq!((row.cpu_set, row.set_cpu_s), (None, None));
     }
 }

@@ -2,6 +2,7 @@
 
 mod completeness;
 mod cpu_limit;
+mod cpu_set;
 mod events;
 mod frames;
 mod generations;

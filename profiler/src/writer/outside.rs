@@ -9,11 +9,14 @@ use std::path::PathBuf;
 
 use unfuse_format::OutsideRow;
 
+use self::bytes::{bytes_of, own_bytes_of};
 use self::children::{Child, Ended, children, ended_children};
-use self::home::{Home, MOST_LIST, is_open, read_start, shortened};
+use self::home::{Home, MOST_LIST, read_start, shortened};
 use self::stat::ProcessStat;
+use super::cpu_set::CpuSet;
 use crate::clock::{EpochOffset, monotonic_ns};
 
+mod bytes;
 mod children;
 mod home;
 mod stat;
@@ -22,8 +25,6 @@ mod stat;
 const SCAN_EVERY_NS: u64 = 1_000_000_000;
 /// Processes that a scan looks at.
 const MOST_PROCESSES: usize = 4096;
-/// The own bytes of a process with more threads are not read: that is slow, and few such processes have short children.
-const MOST_THREADS: usize = 8;
 /// Groups that get a row for each resource.
 const MOST_GROUPS: usize = 5;
 /// A group gets no row for less than this part of what all groups used of a resource.
@@ -92,6 +93,8 @@ impl ProcessNames<'_> {
 struct Used {
     processes: u32,
     ticks: u64,
+    /// Of processes that may run on the JVM's set of CPUs; none if it has none.
+    set_ticks: Option<u64>,
     bytes: Option<[u64; 2]>,
     pages: i64,
 }
@@ -111,8 +114,9 @@ impl OutsideMeter {
         meter
     }
 
-    /// The largest users since the last look; none if that was a moment ago.
-    pub(super) fn look(&mut self, clock: EpochOffset) -> Vec<OutsideRow> {
+    /// The largest users since the last look; none if that was a moment ago. If the JVM may run on a set of the CPUs only, rows
+    /// also have the CPU time of processes that may run there.
+    pub(super) fn look(&mut self, clock: EpochOffset, set: Option<&CpuSet>) -> Vec<OutsideRow> {
         let since = self.last.as_ref().map(|last| last.at_ns);
         if since.is_some_and(|at| monotonic_ns().saturating_sub(at) < SCAN_EVERY_NS) {
             return Vec::new();
@@ -122,7 +126,7 @@ impl OutsideMeter {
             self.last = Some(now);
             return Vec::new();
         };
-        let groups = groups(self.jvm, &last, &mut now);
+        let groups = groups(self.jvm, set, &last, &mut now);
         let seconds = now.at_ns.saturating_sub(last.at_ns) as f64 / 1e9;
         let chosen = largest(&groups, seconds);
         let rows = groups
@@ -229,6 +233,7 @@ impl OutsideMeter {
             jvm,
             processes: used.processes,
             cpu_s: used.ticks as f64 / per_s,
+            set_cpu_s: used.set_ticks.map(|ticks| ticks as f64 / per_s),
             read_bytes: used.bytes.map(|[read, _]| read),
             write_bytes: used.bytes.map(|[_, written]| written),
             resident_growth_bytes: used.pages.saturating_mul(page),
@@ -263,8 +268,9 @@ impl Scan {
     }
 }
 
-/// The growth of each group between two scans, without the JVM and its descendants.
-fn groups(jvm: u32, last: &Scan, now: &mut Scan) -> BTreeMap<Group, Used> {
+/// The growth of each group between two scans, without the JVM and its descendants; if the JVM may run on a set of the CPUs
+/// only, with the part of those that may run there.
+fn groups(jvm: u32, set: Option<&CpuSet>, last: &Scan, now: &mut Scan) -> BTreeMap<Group, Used> {
     let ended = ended_children(last, now);
     let mut children = children(last, now, &ended);
     let kin = Ancestors::new(jvm, now);
@@ -280,7 +286,13 @@ fn groups(jvm: u32, last: &Scan, now: &mut Scan) -> BTreeMap<Group, Used> {
             continue;
         }
         seen.child = children.remove(pid);
-        let (used, inherited) = growth(before, seen, ended.get(pid).unwrap_or(&nothing));
+        let (mut used, mut inherited) = growth(before, seen, ended.get(pid).unwrap_or(&nothing));
+        if let Some(set) = set {
+            let is_excluded = used.ticks > 0 && set.excludes(*pid);
+            used.set_ticks = Some(if is_excluded { 0 } else { used.ticks });
+            // Ended children may have run anywhere.
+            inherited.set_ticks = Some(inherited.ticks);
+        }
         if used.is_none() && inherited.is_none() {
             continue;
         }
@@ -306,6 +318,9 @@ impl Used {
     fn add(&mut self, other: Self) {
         self.processes += other.processes;
         self.ticks = self.ticks.saturating_add(other.ticks);
+        if let Some(ticks) = other.set_ticks {
+            self.set_ticks = Some(self.set_ticks.unwrap_or(0).saturating_add(ticks));
+        }
         self.pages = self.pages.saturating_add(other.pages);
         if let Some(bytes) = other.bytes {
             let sums = self.bytes.get_or_insert([0, 0]);
@@ -339,6 +354,7 @@ fn growth(before: Option<&Seen>, now: &Seen, ended: &Ended) -> (Used, Used) {
     let mut used = Used {
         processes: 1,
         ticks: own,
+        set_ticks: None,
         bytes,
         pages: now.stat.pages.saturating_sub(pages),
     };
@@ -451,45 +467,6 @@ fn largest(groups: &BTreeMap<Group, Used>, seconds: f64) -> HashSet<Group> {
         );
     }
     chosen
-}
-
-/// Bytes that a process has read and written, and its ended threads and children.
-fn bytes_of(pid: u32) -> Option<[u64; 2]> {
-    if !is_open(pid) {
-        return None;
-    }
-    read_bytes(&PathBuf::from(format!("/proc/{pid}/io")))
-}
-
-/// Bytes that the threads of a process have read and written; none if it has many.
-fn own_bytes_of(pid: u32) -> Option<[u64; 2]> {
-    if !is_open(pid) {
-        return None;
-    }
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
-    let threads: Vec<PathBuf> = threads
-        .take(MOST_THREADS + 1)
-        .map(|thread| thread.path().join("io"))
-        .collect();
-    if threads.len() > MOST_THREADS {
-        return None;
-    }
-    let of_threads = threads.iter().filter_map(read_bytes);
-    Some(of_threads.fold([0, 0], |sum, bytes| {
-        [0, 1].map(|index| u64::saturating_add(sum[index], bytes[index]))
-    }))
-}
-
-/// Reads /proc/PID/io or /proc/PID/task/TID/io.
-fn read_bytes(path: &PathBuf) -> Option<[u64; 2]> {
-    let text = read_start(path, 4096)?;
-    let number = |name: &str| -> Option<u64> {
-        let mut lines = text.lines().filter_map(|line| line.split_once(": "));
-        lines.find(|(key, _)| *key == name)?.1.trim().parse().ok()
-    };
-    let cancelled = number("cancelled_write_bytes").unwrap_or(0);
-    let written = number("write_bytes")?.saturating_sub(cancelled);
-    Some([number("read_bytes")?, written])
 }
 
 #[cfg(test)]

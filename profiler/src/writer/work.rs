@@ -342,7 +342,7 @@ impl Work {
     }
 
     fn look_at_host(&mut self) {
-        let outside = self.outside.look(self.clock);
+        let outside = self.outside.look(self.clock, self.host.cpu_set());
         if let Some(row) = self.host.look(self.clock, &self.outside.descendants()) {
             self.tables.host(row);
             self.tables.outside(outside);

@@ -285,7 +285,7 @@ impl Answer {
         let cpus = hosts
             .iter()
             .filter(|row| row.app == app)
-            .map(|row| row.cpus)
+            .map(HostRow::usable_cpus)
             .max();
         if let Some(cpus) = cpus.filter(|cpus| slots > *cpus as usize) {
             self.notes.push(format!(

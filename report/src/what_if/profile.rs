@@ -299,13 +299,13 @@ impl<'a> Source<'a> {
         let end = rows.iter().map(|row| row.end_ns).max()?;
         let (mut count, mut used, mut seconds) = (0.0, 0.0, 0.0);
         for row in &rows {
-            let cpus = f64::from(row.cpus);
+            let cpus = f64::from(row.usable_cpus());
             // A container contends for its limit, and its own processes use that.
             let limit = row.cpu_limit.filter(|limit| *limit > 0.0 && *limit < cpus);
             count = f64::max(count, limit.unwrap_or(cpus));
             used += match limit {
                 Some(_) => row.group_cpu_s?,
-                None => row.cpu_s,
+                None => row.usable_cpu_s(),
             };
             seconds += row.end_ns.saturating_sub(row.start_ns) as f64 / 1e9;
         }

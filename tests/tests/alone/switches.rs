@@ -1,4 +1,4 @@
-//! Who had the CPU, counted by the kernel (option `switches`). Needs root and two CPUs.
+//! A JVM on one of two CPUs, and who had it: counted by the kernel (option `switches`), or by use. Needs root.
 
 use std::path::Path;
 use std::process::Command;
@@ -34,10 +34,9 @@ fn queued(answer: &Value, start: &str) -> f64 {
     own.filter_map(|path| path["seconds"].as_f64()).sum()
 }
 
-#[test]
-fn only_the_process_on_the_same_cpu_is_to_blame() {
+/// Blame for a query on the first CPU, beside processes there (`here`) and on the second CPU (`elsewhere`).
+fn beside_both(profile: &Path, options: &str) -> Value {
     let dir = tempfile::tempdir().expect("a directory");
-    let profile = dir.path().join("profile");
     let (here, elsewhere) = (
         program(dir.path(), "here"),
         program(dir.path(), "elsewhere"),
@@ -48,16 +47,42 @@ fn only_the_process_on_the_same_cpu_is_to_blame() {
         .flat_map(|(program, cpu)| [hog(program, cpu), hog(program, cpu)])
         .collect();
     let spark = spark("4.3");
-    let how = ["--agent-options", "switches=on"];
-    let mut job = spark_submit_by(&how, &spark, &profile, &["--master", "local[12]"]);
+    let how = ["--agent-options", options];
+    let mut job = spark_submit_by(&how, &spark, profile, &["--master", "local[12]"]);
     job.arg(root().join("tests/programs/contention.py"))
         .args(["alone", "40000000"]);
     run(with_command(&mut pinned("0"), &job));
     drop(hogs);
-    let victim = query(&profile, "victim");
-    let answer = blame(&profile, &["--victim", &victim, "--top", "1000"]);
+    let victim = query(profile, "victim");
+    blame(profile, &["--victim", &victim, "--top", "1000"])
+}
+
+/// By use, the CPU set counts as one CPU, and only processes that may run there have used it.
+#[test]
+fn a_process_outside_the_cpu_set_is_not_to_blame() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let answer = beside_both(&profile, "switches=off");
     let [guilty, innocent] = ["here (", "elsewhere ("].map(|name| queued(&answer, name));
-    // A small part is not counted. By use, both would have the same.
+    assert!(
+        guilty > 1.0 && innocent == 0.0,
+        "{guilty} s, {innocent} s {}",
+        ranking(&answer)
+    );
+    let others = "SELECT count(*) FROM 'DIR/hosts/*.parquet' WHERE cpu_set IS DISTINCT FROM '0' OR set_cpus <> 1";
+    assert_eq!(ask_number(&profile, others), 0.0);
+    let part = "SELECT sum(set_cpu_s) / sum((end_ns - start_ns) / 1e9) FROM 'DIR/hosts/*.parquet'";
+    let part = ask_number(&profile, part);
+    assert!((0.5..1.1).contains(&part), "{part} of one CPU");
+}
+
+#[test]
+fn only_the_process_on_the_same_cpu_is_to_blame() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    let answer = beside_both(&profile, "switches=on");
+    let [guilty, innocent] = ["here (", "elsewhere ("].map(|name| queued(&answer, name));
+    // A small part is not counted.
     assert!(
         guilty > 1.0 && innocent < 0.2 * guilty,
         "{guilty} s, {innocent} s {}",

@@ -1,6 +1,6 @@
 //! Capacities of hosts, and their use outside tasks and JVMs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unfuse_format::HostRow;
 
@@ -68,6 +68,19 @@ pub(super) fn span(row: &HostRow) -> Span {
         start: row.start_ns.max(0),
         end: row.end_ns.max(0),
     }
+}
+
+/// Drops the row in which a JVM enters, leaves or changes a group, which others of its rows have: the group's use in it is
+/// unknown. If a JVM was outside groups for longer, the next row does not describe a group either.
+pub(super) fn drop_gaps(rows: &mut Vec<HostRow>, has_group: impl Fn(&HostRow) -> bool) {
+    let key = |row: &HostRow, time| (row.app.clone(), row.host.clone(), row.pid, time);
+    let grouped = || rows.iter().filter(|row| has_group(row));
+    let starts: BTreeSet<_> = grouped().map(|row| key(row, row.start_ns)).collect();
+    let ends: BTreeSet<_> = grouped().map(|row| key(row, row.end_ns)).collect();
+    rows.retain(|row| {
+        has_group(row)
+            || !(starts.contains(&key(row, row.end_ns)) || ends.contains(&key(row, row.start_ns)))
+    });
 }
 
 /// The busy part of the hosts' CPUs, whoever used them.

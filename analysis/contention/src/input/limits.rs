@@ -1,8 +1,10 @@
 //! Containers with a CPU limit: queries contend for the limit, not for the CPUs of the machine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use unfuse_format::HostRow;
+
+use super::hosts::drop_gaps;
 
 /// A note is worth it if the limit was reached in a larger part of its periods.
 const WORTH_A_WORD: f64 = 0.05;
@@ -16,7 +18,7 @@ pub(super) fn cpus(row: &HostRow) -> f64 {
 /// group instead of the machine: `cpu_s` becomes the group's use, plus the part of its unused allowance that others
 /// took from the rest of the machine. Other limits are dropped. Returns notes.
 pub(super) fn apply(rows: &mut Vec<HostRow>) -> Vec<String> {
-    drop_gaps(rows);
+    drop_gaps(rows, |row| row.cpu_group.is_some());
     let mut by_host: BTreeMap<String, Vec<&mut HostRow>> = BTreeMap::new();
     for row in rows {
         by_host.entry(row.host.clone()).or_default().push(row);
@@ -61,19 +63,6 @@ pub(super) fn apply(rows: &mut Vec<HostRow>) -> Vec<String> {
         }
     }
     notes
-}
-
-/// Drops the row in which a JVM enters, leaves or changes a group: the group's use in it is unknown. If a JVM was
-/// outside groups for longer, the next row does not describe a group either.
-fn drop_gaps(rows: &mut Vec<HostRow>) {
-    let key = |row: &HostRow, time| (row.app.clone(), row.host.clone(), row.pid, time);
-    let grouped = || rows.iter().filter(|row| row.cpu_group.is_some());
-    let starts: BTreeSet<_> = grouped().map(|row| key(row, row.start_ns)).collect();
-    let ends: BTreeSet<_> = grouped().map(|row| key(row, row.end_ns)).collect();
-    rows.retain(|row| {
-        row.cpu_group.is_some()
-            || !(starts.contains(&key(row, row.end_ns)) || ends.contains(&key(row, row.start_ns)))
-    });
 }
 
 /// Length of a row, s.

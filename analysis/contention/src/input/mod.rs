@@ -2,6 +2,7 @@
 
 mod cache;
 mod collections;
+mod cpu_sets;
 mod csv;
 mod folded;
 mod hosts;

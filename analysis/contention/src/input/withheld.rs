@@ -121,7 +121,7 @@ impl Demand {
         let group = row.group_cpu_s.filter(|s| is_amount(*s)).unwrap_or(0.0);
         let wanted = self.used_s + self.waited_s;
         let with_work = wanted
-            .min(f64::from(row.cpus) * seconds)
+            .min(f64::from(row.usable_cpus()) * seconds)
             .max(throttled + group);
         let part = throttled / with_work * wanted / self.waited_s;
         (self.waited_s > 0.0 && part.is_finite()).then(|| part.min(1.0))

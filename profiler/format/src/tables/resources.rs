@@ -66,6 +66,15 @@ table! {
         /// Time in which the hypervisor ran something else while a CPU of the host had work (steal), summed over CPUs, s;
         /// null in profiles of earlier versions.
         pub stolen_cpu_s: Option<f64>,
+        /// CPUs on which the JVM may run (CPU set or affinity), such as `0-3,8`; null if it may run on all CPUs of the host, if
+        /// the set has changed since the last row, and in profiles of earlier versions.
+        pub cpu_set: Option<String>,
+        /// Number of CPUs of that set; null as above.
+        pub set_cpus: Option<u32>,
+        /// CPU time of all processes on the CPUs of that set, s; null as above.
+        pub set_cpu_s: Option<f64>,
+        /// Time in which the hypervisor ran something else while one of these CPUs had work, summed over CPUs, s; null as above.
+        pub set_stolen_cpu_s: Option<f64>,
         /// Bytes read from disks.
         pub disk_read_bytes: u64,
         /// Bytes written to disks.
@@ -95,6 +104,26 @@ table! {
         /// Bytes of the heap that were in use after the last collection of each of its parts; null as above, and before the
         /// first collection.
         pub live_bytes: Option<u64>,
+    }
+}
+
+impl HostRow {
+    /// CPUs of the host on which the JVM may run.
+    pub fn usable_cpus(&self) -> u32 {
+        self.set_cpus.unwrap_or(self.cpus)
+    }
+
+    /// CPU time of all processes on these CPUs, s.
+    pub fn usable_cpu_s(&self) -> f64 {
+        self.set_cpu_s.unwrap_or(self.cpu_s)
+    }
+
+    /// Time stolen from these CPUs, s.
+    pub fn usable_stolen_cpu_s(&self) -> Option<f64> {
+        match self.set_cpus {
+            Some(_) => self.set_stolen_cpu_s,
+            None => self.stolen_cpu_s,
+        }
     }
 }
 
@@ -128,6 +157,9 @@ table! {
         pub processes: u32,
         /// CPU time, also of those that have ended, s.
         pub cpu_s: f64,
+        /// The part of it of processes that may run on a CPU of the JVM's CPU set; null if the JVM has none, and in profiles of
+        /// earlier versions.
+        pub set_cpu_s: Option<f64>,
         /// Bytes that they caused to be read from disks; null if the writer may not read that.
         pub read_bytes: Option<u64>,
         /// Bytes that they caused to be written to disks; null as above.

@@ -163,7 +163,8 @@ table! {
         pub paused_ns: u64,
         /// Duration of all recorded waits, ns.
         pub waiting_ns: u64,
-        /// Duration of the waits that have the stack of the CPU sample before, ns.
+        /// Duration of the waits for something that have the stack of the CPU sample before, because switches could not be
+        /// sampled, ns.
         pub guessed_ns: u64,
         /// Duration of the waits without a stack, ns.
         pub stackless_ns: u64,

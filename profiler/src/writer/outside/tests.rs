@@ -86,7 +86,7 @@ fn the_jvm_and_its_workers_are_not_outside() {
         after.stat.ticks += 5;
         (*pid, after)
     });
-    let found = groups(10, &last, &mut scan(later.collect()));
+    let found = groups(10, None, &last, &mut scan(later.collect()));
     assert_eq!(
         ticks(&found),
         [
@@ -111,13 +111,13 @@ fn the_time_of_ended_children_counts_once() {
         (5, seen("make", 1, 11, 100 + 60 + 30)),
     ]);
     assert_eq!(
-        ticks(&groups(9, &last, &mut now)),
+        ticks(&groups(9, None, &last, &mut now)),
         [(None, "cc1", 50), (None, "make", 1)]
     );
     // The next one begins and ends between two scans: it gets the name of the last one.
     let mut later = scan(vec![(5, seen("make", 1, 12, 190 + 7))]);
     assert_eq!(
-        ticks(&groups(9, &now, &mut later)),
+        ticks(&groups(9, None, &now, &mut later)),
         [(None, "cc1", 7), (None, "make", 1)]
     );
     // Its bytes become its parent's, which has moved 2 by itself.
@@ -130,7 +130,7 @@ fn the_time_of_ended_children_counts_once() {
     bytes(&mut last, 6, [1000, 50], None);
     bytes(&mut now, 5, [100 + 1000 + 7, 50 + 3], Some([12, 0]));
     let moved = |last: &Scan, now: &mut Scan| -> Vec<_> {
-        let found = groups(9, last, now).into_iter();
+        let found = groups(9, None, last, now).into_iter();
         found
             .map(|((_, name, _), used)| (name, used.bytes))
             .collect()
@@ -151,18 +151,21 @@ fn the_time_of_ended_children_counts_once() {
     ];
     let mut after = scan(vec![(5, seen("bash", 1, 10, 1 + 100 + 40 + 2))]);
     assert_eq!(
-        ticks(&groups(9, &scan(family), &mut after)),
+        ticks(&groups(9, None, &scan(family), &mut after)),
         [(None, "make", 2)]
     );
     // A parent that does not wait for its children.
     let mut now = scan(vec![(5, seen("make", 1, 11, 100))]);
-    assert_eq!(ticks(&groups(9, &last, &mut now)), [(None, "make", 1)]);
+    assert_eq!(
+        ticks(&groups(9, None, &last, &mut now)),
+        [(None, "make", 1)]
+    );
     // A loop of parents, which two readings at different times can show.
     let mut now = scan(vec![
         (5, seen("make", 6, 11, 100)),
         (6, seen("cc1", 5, 41, 0)),
     ]);
-    assert_eq!(groups(9, &last, &mut now).len(), 2);
+    assert_eq!(groups(9, None, &last, &mut now).len(), 2);
 }
 
 #[test]
@@ -212,9 +215,12 @@ fn a_process_beside_this_one_is_named() {
     let hog = hog("while :; do :; done");
     // This process counts as another JVM's neighbour, so its children are outside.
     let mut meter = OutsideMeter::new(u32::MAX, true);
-    assert!(meter.look(EpochOffset::measure()).is_empty(), "too early");
+    assert!(
+        meter.look(EpochOffset::measure(), None).is_empty(),
+        "too early"
+    );
     std::thread::sleep(Duration::from_millis(1500));
-    let rows = meter.look(EpochOffset::measure());
+    let rows = meter.look(EpochOffset::measure(), None);
     let row = rows.iter().find(|row| row.command == "sh");
     let row = row.unwrap_or_else(|| panic!("{rows:?}"));
     assert!(row.cpu_s > 0.1 && row.processes >= 1, "{row:?}");
@@ -225,7 +231,7 @@ fn a_process_beside_this_one_is_named() {
     let mut meter = OutsideMeter::new(std::process::id(), true);
     let hog = self::hog("while :; do :; done");
     std::thread::sleep(Duration::from_millis(1200));
-    let rows = meter.look(EpochOffset::measure());
+    let rows = meter.look(EpochOffset::measure(), None);
     assert!(meter.descendants().contains(&hog.0.id()));
     let own = std::process::id();
     assert!(rows.iter().all(|row| row.jvm != Some(own)), "{rows:?}");
@@ -245,7 +251,7 @@ fn short_children_are_named_and_not_the_shell_that_starts_them() {
     let mut meter = OutsideMeter::new(u32::MAX, true);
     let mut look = || {
         std::thread::sleep(Duration::from_millis(1200));
-        let rows = meter.look(EpochOffset::measure());
+        let rows = meter.look(EpochOffset::measure(), None);
         let written = |name: &str| -> u64 {
             let of_name = rows.iter().filter(|row| row.command == name);
             of_name.filter_map(|row| row.write_bytes).sum()

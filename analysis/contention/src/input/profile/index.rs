@@ -13,7 +13,7 @@ use super::needed::RowsNeeded;
 use super::possible::{self, is_time};
 use super::recorded::read;
 use super::{NO_QUERY, PER_APPLICATION, application, ns};
-use crate::input::{limits, neighbours::Neighbours, pressure};
+use crate::input::{cpu_sets, limits, neighbours::Neighbours, pressure};
 use crate::{QueryId, Span};
 
 /// Rows of stages that ran this close to a victim's stages can share its windows: waits for slots are summed in buckets
@@ -198,6 +198,7 @@ impl<'a> StageIndex<'a> {
         let apps = stages.keys().chain(tasks.keys());
         let apps: BTreeSet<&str> = apps.map(|stage| stage.app.as_str()).collect();
         let applications = apps.into_iter().map(str::to_owned).collect();
+        notes.extend(cpu_sets::apply(&mut hosts, &mut outside));
         let neighbours = Neighbours::new(&outside, &hosts);
         notes.extend(pressure::notes(&hosts, &outside));
         notes.extend(limits::apply(&mut hosts));
