@@ -82,8 +82,11 @@ mod tests {
         }
     }
 
-    /// CPUs, their use and what was stolen, of each row; CPU time of a process beside the first JVM; number of notes.
-    fn applied(mut rows: Vec<HostRow>) -> (Vec<(u32, f64, Option<f64>)>, f64, usize) {
+    /// CPUs, their use and what was stolen.
+    type Cpus = (u32, f64, Option<f64>);
+
+    /// The CPUs of each row; CPU time of a process beside the first JVM; number of notes.
+    fn applied(mut rows: Vec<HostRow>) -> (Vec<Cpus>, f64, usize) {
         let mut outside = [OutsideRow {
             host: "h".to_owned(),
             pid: 1,
@@ -97,8 +100,8 @@ mod tests {
         (rows.collect(), outside[0].cpu_s, notes)
     }
 
-    const OWN: (u32, f64, Option<f64>) = (2, 1.5, Some(0.1));
-    const ALL: (u32, f64, Option<f64>) = (8, 7.0, Some(0.5));
+    const OWN: Cpus = (2, 1.5, Some(0.1));
+    const ALL: Cpus = (8, 7.0, Some(0.5));
 
     #[test]
     fn the_set_counts_where_all_jvms_have_it() {
