@@ -402,7 +402,14 @@ fn finish(found: Vec<Found>, whole: f64, wall: f64) -> Vec<Part> {
     let mut rest = Amount::default();
     small.iter().for_each(|found| rest.add(found.amount));
     rest.s = whole - sum;
-    if rest.s.abs() >= 0.0005 {
+    if rest.s.abs() < 0.0005 {
+        // No one would see a row for it.
+        if let Some(first) = parts.first_mut() {
+            first.seconds += rest.s;
+            first.seconds_low += rest.s;
+            first.seconds_high += rest.s;
+        }
+    } else {
         parts.push(part(&Found {
             kind: CauseKind::Remainder,
             what: "everything else".to_owned(),
