@@ -1,9 +1,10 @@
 //! The CPUs on which a process may run: a CPU set, as static CPU managers give to containers, or an affinity.
 
 use std::fs;
-use std::path::PathBuf;
 
 use procfs::process::Process;
+
+use super::threads_of;
 
 /// The threads of a process with more are not read.
 const MOST_THREADS: usize = 64;
@@ -12,41 +13,56 @@ const MOST_THREADS: usize = 64;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct CpuSet(Vec<(u32, u32)>);
 
-/// Counters of one CPU in `/proc/stat`, ticks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Counters of `/proc/stat`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct CpuCounters {
+    /// Of all CPUs together.
+    pub(super) all: CpuTicks,
+    /// Of those that are online, with their numbers.
+    pub(super) online: Vec<(u32, CpuTicks)>,
+}
+
+/// Time of CPUs, ticks.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct CpuTicks {
-    pub(super) number: u32,
-    /// Time in which it did something.
+    /// In which they did something.
     pub(super) busy: u64,
     pub(super) stolen: u64,
 }
 
-impl CpuTicks {
-    /// Those of all CPUs that are online.
-    pub(super) fn read() -> Vec<Self> {
-        let text = fs::read_to_string("/proc/stat").unwrap_or_default();
-        text.lines().filter_map(Self::parse).collect()
+impl CpuCounters {
+    /// Reads the counters; `None` if the kernel has none.
+    pub(super) fn read() -> Option<Self> {
+        Self::parse(&fs::read_to_string("/proc/stat").ok()?)
     }
 
-    /// Parses `cpuN user nice system idle iowait irq softirq steal …`.
-    fn parse(line: &str) -> Option<Self> {
-        let rest = line.strip_prefix("cpu")?;
-        // The sum of all has no number.
-        if !rest.starts_with(|c: char| c.is_ascii_digit()) {
-            return None;
-        }
-        let mut fields = rest.split_ascii_whitespace();
-        let number = fields.next()?.parse().ok()?;
+    fn parse(text: &str) -> Option<Self> {
+        let mut lines = text.lines().map_while(|line| line.strip_prefix("cpu"));
+        let all = CpuTicks::parse(lines.next()?.split_ascii_whitespace());
+        let online = lines.filter_map(|line| {
+            let mut fields = line.split_ascii_whitespace();
+            let number = fields.next()?.parse().ok()?;
+            Some((number, CpuTicks::parse(fields)))
+        });
+        Some(Self {
+            all,
+            online: online.collect(),
+        })
+    }
+}
+
+impl CpuTicks {
+    /// Parses `user nice system idle iowait irq softirq steal …`.
+    fn parse<'a>(fields: impl Iterator<Item = &'a str>) -> Self {
         let ticks: Vec<u64> = fields.map_while(|field| field.parse().ok()).collect();
         let of = |index: usize| ticks.get(index).copied().unwrap_or(0);
-        Some(Self {
-            number,
+        Self {
             busy: [0, 1, 2, 5, 6]
                 .map(of)
                 .into_iter()
                 .fold(0, u64::saturating_add),
             stolen: of(7),
-        })
+        }
     }
 }
 
@@ -59,8 +75,8 @@ impl CpuSet {
 
     /// Itself if it has some of the CPUs that are online, but not all. `None` also where `/proc/stat` has numbers of its own,
     /// as in containers of LXC: then the set has as many CPUs as there are, but others.
-    pub(super) fn part_of(self, online: &[CpuTicks]) -> Option<Self> {
-        let own = online.iter().filter(|cpu| self.has(cpu.number)).count();
+    pub(super) fn part_of(self, online: &[(u32, CpuTicks)]) -> Option<Self> {
+        let own = online.iter().filter(|(cpu, _)| self.has(*cpu)).count();
         let size: u64 = self
             .0
             .iter()
@@ -87,16 +103,11 @@ impl CpuSet {
         if Self::of(pid).is_none_or(|own| own.meets(self)) {
             return false;
         }
-        let threads = fs::read_dir(PathBuf::from(format!("/proc/{pid}/task")));
-        let threads: Vec<u32> = threads
-            .into_iter()
-            .flatten()
-            .flatten()
-            .filter_map(|thread| thread.file_name().to_str()?.parse().ok())
-            .take(MOST_THREADS + 1)
-            .collect();
+        let Some(threads) = threads_of(pid, MOST_THREADS) else {
+            return false;
+        };
         let elsewhere = |thread: &u32| Self::of(*thread).is_none_or(|own| !own.meets(self));
-        threads.len() <= MOST_THREADS && threads.iter().all(elsewhere)
+        threads.iter().all(elsewhere)
     }
 
     /// As the kernel lists it: `0-3,8`.
@@ -113,13 +124,9 @@ impl CpuSet {
 mod tests {
     use super::*;
 
-    fn online(numbers: &[u32]) -> Vec<CpuTicks> {
-        let cpu = |number: &u32| CpuTicks {
-            number: *number,
-            busy: 0,
-            stolen: 0,
-        };
-        numbers.iter().map(cpu).collect()
+    fn online(numbers: &[u32]) -> Vec<(u32, CpuTicks)> {
+        let cpus = numbers.iter();
+        cpus.map(|number| (*number, CpuTicks::default())).collect()
     }
 
     #[test]
@@ -153,15 +160,19 @@ mod tests {
 
     #[test]
     fn counters_have_the_numbers_of_their_cpus() {
-        let line = "cpu12 100 20 3 4000 500 6 7 80 0 0";
-        let ticks = CpuTicks {
-            number: 12,
-            busy: 136,
-            stolen: 80,
+        let text = "cpu  110 20 3 4000 500 6 7 90 0 0\n\
+                    cpu0 10 0 0 0 0 0 0 10 0 0\n\
+                    cpu12 100 20 3 4000 500 6 7 80 0 0\n\
+                    intr 77 0\n";
+        let ticks = |busy, stolen| CpuTicks { busy, stolen };
+        let counters = CpuCounters {
+            all: ticks(146, 90),
+            online: vec![(0, ticks(10, 10)), (12, ticks(136, 80))],
         };
-        assert_eq!(CpuTicks::parse(line), Some(ticks));
-        assert_eq!(CpuTicks::parse("cpu  100 20 3 4000 500 6 7 80 0 0"), None);
-        assert!(!CpuTicks::read().is_empty());
+        assert_eq!(CpuCounters::parse(text), Some(counters));
+        assert_eq!(CpuCounters::parse("intr 77 0\n"), None);
+        let here = CpuCounters::read().unwrap();
+        assert!(here.all.busy > 0 && !here.online.is_empty());
     }
 
     #[test]

@@ -4,14 +4,11 @@ use std::fs;
 use std::path::Path;
 
 use procfs::process::Process;
-use procfs::{
-    CpuPressure, Current, CurrentSI, DiskStat, IoPressure, KernelStats, MemoryPressure,
-    PressureRecord,
-};
+use procfs::{CpuPressure, Current, DiskStat, IoPressure, MemoryPressure, PressureRecord};
 use unfuse_format::HostRow;
 
 use super::cpu_limit::{CpuLimit, Groups};
-use super::cpu_set::{CpuSet, CpuTicks};
+use super::cpu_set::{CpuCounters, CpuSet};
 use crate::clock::{EpochOffset, monotonic_ns};
 
 /// The kernel counts sectors of this size for every disk, bytes.
@@ -60,16 +57,13 @@ struct SetCounters {
 }
 
 impl SetCounters {
-    fn read(jvm: u32) -> Option<Self> {
-        let online = CpuTicks::read();
-        let set = CpuSet::of(jvm)?.part_of(&online)?;
-        let ms_per_tick = 1000 / procfs::ticks_per_second().max(1);
-        let own = || online.iter().filter(|cpu| set.has(cpu.number));
-        let ms = |ticks: u64| ticks.saturating_mul(ms_per_tick);
+    fn new(jvm: u32, kernel: &CpuCounters) -> Option<Self> {
+        let set = CpuSet::of(jvm)?.part_of(&kernel.online)?;
+        let own = || kernel.online.iter().filter(|(cpu, _)| set.has(*cpu));
         Some(Self {
             cpus: own().count() as u32,
-            cpu_ms: ms(own().map(|cpu| cpu.busy).sum()),
-            stolen_ms: ms(own().map(|cpu| cpu.stolen).sum()),
+            cpu_ms: own().map(|(_, ticks)| ms(ticks.busy)).sum(),
+            stolen_ms: own().map(|(_, ticks)| ms(ticks.stolen)).sum(),
             set,
         })
     }
@@ -132,22 +126,14 @@ impl HostMeter {
 
 impl HostCounters {
     fn read(jvm: u32, descendants: &[u32], groups: &mut Groups) -> Option<Self> {
-        let kernel = KernelStats::current().ok()?;
-        let total = &kernel.total;
-        let busy = [
-            total.user_ms(),
-            total.nice_ms(),
-            total.system_ms(),
-            total.irq_ms().unwrap_or(0),
-            total.softirq_ms().unwrap_or(0),
-        ];
+        let kernel = CpuCounters::read()?;
         let mut counters = Self {
             at_ns: monotonic_ns(),
-            cpus: kernel.cpu_time.len() as u32,
-            cpu_ms: busy.into_iter().sum(),
-            stolen_ms: total.steal_ms().unwrap_or(0),
+            cpus: kernel.online.len() as u32,
+            cpu_ms: ms(kernel.all.busy),
+            stolen_ms: ms(kernel.all.stolen),
             limit: groups.limit(jvm),
-            set: SetCounters::read(jvm),
+            set: SetCounters::new(jvm, &kernel),
             jvm: used_by(std::iter::once(jvm).chain(descendants.iter().copied())),
             pressure_us: [
                 CpuPressure::current().ok().map(|p| p.some),
@@ -257,14 +243,18 @@ impl HostCounters {
     }
 }
 
+/// Ticks of the kernel in ms.
+fn ms(ticks: u64) -> u64 {
+    ticks.saturating_mul(1000 / procfs::ticks_per_second().max(1))
+}
+
 /// Resources used by processes, with those that they have waited for.
 fn used_by(pids: impl Iterator<Item = u32>) -> Usage {
-    let ms_per_tick = 1000 / procfs::ticks_per_second().max(1);
     let mut sum = Usage::default();
     for process in pids.filter_map(|pid| Process::new(pid.cast_signed()).ok()) {
         if let Ok(stat) = process.stat() {
             let waited_for = (stat.cutime.max(0) + stat.cstime.max(0)).unsigned_abs();
-            sum.cpu_ms += (stat.utime + stat.stime + waited_for) * ms_per_tick;
+            sum.cpu_ms += ms(stat.utime + stat.stime + waited_for);
         }
         if let Ok(io) = process.io() {
             sum.read_bytes += io.read_bytes;

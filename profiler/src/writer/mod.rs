@@ -18,6 +18,7 @@ mod symbols;
 mod tables;
 mod work;
 
+use std::fs;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -139,6 +140,14 @@ impl Writer<'_> {
             (live, _) => drop(live),
         }
     }
+}
+
+/// The threads of a process; `None` if it has more than `most`, or has ended.
+fn threads_of(pid: u32, most: usize) -> Option<Vec<u32>> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
+    let numbers = threads.filter_map(|thread| thread.file_name().to_str()?.parse().ok());
+    let numbers: Vec<u32> = numbers.take(most + 1).collect();
+    (numbers.len() <= most).then_some(numbers)
 }
 
 /// Parses a stream of events as the writer does; returns their number. For `unfuse-fuzz` only.

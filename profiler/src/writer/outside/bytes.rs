@@ -1,9 +1,9 @@
 //! `/proc/PID/io`.
 
-use std::fs;
 use std::path::PathBuf;
 
 use super::home::{is_open, read_start};
+use crate::writer::threads_of;
 
 /// The own bytes of a process with more threads are not read: that is slow, and few such processes have short children.
 const MOST_THREADS: usize = 8;
@@ -21,15 +21,9 @@ pub(super) fn own_bytes_of(pid: u32) -> Option<[u64; 2]> {
     if !is_open(pid) {
         return None;
     }
-    let threads = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
-    let threads: Vec<PathBuf> = threads
-        .take(MOST_THREADS + 1)
-        .map(|thread| thread.path().join("io"))
-        .collect();
-    if threads.len() > MOST_THREADS {
-        return None;
-    }
-    let of_threads = threads.iter().filter_map(read_bytes);
+    let threads = threads_of(pid, MOST_THREADS)?.into_iter();
+    let of_threads = threads
+        .filter_map(|thread| read_bytes(&PathBuf::from(format!("/proc/{pid}/task/{thread}/io"))));
     Some(of_threads.fold([0, 0], |sum, bytes| {
         [0, 1].map(|index| u64::saturating_add(sum[index], bytes[index]))
     }))
