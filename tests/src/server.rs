@@ -23,7 +23,7 @@ impl Server {
     /// If it does not.
     pub fn start(
         mut submit: Command,
-        arguments: impl FnOnce(u16) -> Vec<String>,
+        arguments: impl FnOnce(u16) -> [String; 3],
         dir: &Path,
     ) -> Self {
         let (port, log) = (free_port(), dir.join("server.log"));

@@ -1,6 +1,6 @@
 //! A JVM on one of two CPUs, and who had it: counted by the kernel (option `switches`), or by use. Needs root.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
@@ -34,9 +34,27 @@ fn queued(answer: &Value, start: &str) -> f64 {
     own.filter_map(|path| path["seconds"].as_f64()).sum()
 }
 
-/// Blame for a query on the first CPU, beside processes there (`here`) and on the second CPU (`elsewhere`).
-fn beside_both(profile: &Path, options: &str) -> Value {
+/// A query on the first CPU, beside processes there and on the second CPU.
+struct BesideBoth {
+    dir: tempfile::TempDir,
+    /// Blame for the query.
+    answer: Value,
+    /// Run-queue waits that the processes on its CPU caused, s.
+    guilty: f64,
+    /// Those that the others caused, s.
+    innocent: f64,
+}
+
+impl BesideBoth {
+    fn profile(&self) -> PathBuf {
+        self.dir.path().join("profile")
+    }
+}
+
+/// Runs the query with these options of the agent.
+fn beside_both(options: &str) -> BesideBoth {
     let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
     let (here, elsewhere) = (
         program(dir.path(), "here"),
         program(dir.path(), "elsewhere"),
@@ -48,45 +66,48 @@ fn beside_both(profile: &Path, options: &str) -> Value {
         .collect();
     let spark = spark("4.3");
     let how = ["--agent-options", options];
-    let mut job = spark_submit_by(&how, &spark, profile, &["--master", "local[12]"]);
+    let mut job = spark_submit_by(&how, &spark, &profile, &["--master", "local[12]"]);
     job.arg(root().join("tests/programs/contention.py"))
         .args(["alone", "40000000"]);
     run(with_command(&mut pinned("0"), &job));
     drop(hogs);
-    let victim = query(profile, "victim");
-    blame(profile, &["--victim", &victim, "--top", "1000"])
+    let victim = query(&profile, "victim");
+    let answer = blame(&profile, &["--victim", &victim, "--top", "1000"]);
+    let [guilty, innocent] = ["here (", "elsewhere ("].map(|name| queued(&answer, name));
+    BesideBoth {
+        dir,
+        answer,
+        guilty,
+        innocent,
+    }
 }
 
 /// By use, the CPU set counts as one CPU, and only processes that may run there have used it.
 #[test]
 fn a_process_outside_the_cpu_set_is_not_to_blame() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let profile = dir.path().join("profile");
-    let answer = beside_both(&profile, "switches=off");
-    let [guilty, innocent] = ["here (", "elsewhere ("].map(|name| queued(&answer, name));
+    let ran = beside_both("switches=off");
+    let (answer, guilty, innocent) = (&ran.answer, ran.guilty, ran.innocent);
     assert!(
         guilty > 1.0 && innocent == 0.0,
         "{guilty} s, {innocent} s {}",
-        ranking(&answer)
+        ranking(answer)
     );
     let others = "SELECT count(*) FROM 'DIR/hosts/*.parquet' WHERE cpu_set IS DISTINCT FROM '0' OR set_cpus <> 1";
-    assert_eq!(ask_number(&profile, others), 0.0);
+    assert_eq!(ask_number(&ran.profile(), others), 0.0);
     let part = "SELECT sum(set_cpu_s) / sum((end_ns - start_ns) / 1e9) FROM 'DIR/hosts/*.parquet'";
-    let part = ask_number(&profile, part);
+    let part = ask_number(&ran.profile(), part);
     assert!((0.5..1.1).contains(&part), "{part} of one CPU");
 }
 
 #[test]
 fn only_the_process_on_the_same_cpu_is_to_blame() {
-    let dir = tempfile::tempdir().expect("a directory");
-    let profile = dir.path().join("profile");
-    let answer = beside_both(&profile, "switches=on");
-    let [guilty, innocent] = ["here (", "elsewhere ("].map(|name| queued(&answer, name));
+    let ran = beside_both("switches=on");
+    let (answer, guilty, innocent) = (&ran.answer, ran.guilty, ran.innocent);
     // A small part is not counted.
     assert!(
         guilty > 1.0 && innocent < 0.2 * guilty,
         "{guilty} s, {innocent} s {}",
-        ranking(&answer)
+        ranking(answer)
     );
     let about = &answer["victims"][0];
     let [all, counted] = ["queued_seconds", "counted_seconds"].map(|name| about[name].as_f64());
@@ -98,9 +119,9 @@ fn only_the_process_on_the_same_cpu_is_to_blame() {
             .is_some_and(|name| name.starts_with("here ("))
     };
     let guilty = rows.iter().find(begins).expect("a row");
-    assert_eq!(guilty["exact"], true, "{}", ranking(&answer));
+    assert_eq!(guilty["exact"], true, "{}", ranking(answer));
     let counted = ask_number(
-        &profile,
+        &ran.profile(),
         "SELECT coalesce(sum(waited_ns), 0) / 1e9 FROM 'DIR/cpu_waits/*.parquet' WHERE command = 'elsewhere'",
     );
     assert!(counted < 0.1, "{counted} s");

@@ -22,7 +22,7 @@ fn stderr(command: &mut Command) -> String {
 }
 
 /// The profiler's lines in the output of a job.
-fn ours(text: &str) -> Vec<&str> {
+pub fn ours(text: &str) -> Vec<&str> {
     text.lines()
         .filter(|line| line.starts_with("unfuse:"))
         .collect()

@@ -9,21 +9,26 @@ use unfuse_tests::{
     run, samples, spark, top, tpch, unfuse,
 };
 
+use crate::plugin::ours;
+
 const LOCAL: [&str; 4] = ["--master", "local[2]", "--driver-memory", "2g"];
 
 /// The query of the clients, on a table `lineitem`.
 const QUERY: &str = "SELECT l_suppkey, sum(l_quantity) q FROM lineitem WHERE l_shipdate <= DATE '1998-09-02' \
      GROUP BY l_suppkey ORDER BY q DESC LIMIT 5";
 
-/// `spark-submit` by the plugin, with a JVM that lives briefly.
-fn submit(version: &str, profile: &Path) -> Command {
+/// How often it runs: a run has only some samples in each operator.
+const RUNS: usize = 12;
+
+/// `spark-submit` of a class by the plugin, with a JVM that lives briefly.
+fn submit(version: &str, profile: &Path, class: &str) -> Command {
     let mut command = plugin_submit(version, profile, &LOCAL);
-    command.args(brief_driver());
+    command.args(brief_driver()).args(["--class", class]);
     command
 }
 
 /// Checks that operators have the samples, and that the runs of the query are known as runs of one query.
-fn check(profile: &Path, runs: usize, name: &str) {
+fn check(profile: &Path, name: &str) {
     let rows = top(profile, &["--limit", "1000"]);
     for operator in ["HashAggregate", "Scan parquet"] {
         let has = |row: &Value| {
@@ -59,16 +64,15 @@ fn check(profile: &Path, runs: usize, name: &str) {
         })
         .collect();
     let is_it = |(count, found): &(Option<usize>, Option<&str>)| {
-        *count == Some(runs) && found.is_some_and(|found| found.contains(name))
+        *count == Some(RUNS) && found.is_some_and(|found| found.contains(name))
     };
     assert!(known.iter().any(is_it), "{known:?}");
 }
 
-/// The lines of the profiler in a log.
-fn ours(log: &str) -> Vec<&str> {
-    log.lines()
-        .filter(|line| line.starts_with("unfuse:"))
-        .collect()
+/// Checks that the profiler has printed one line: where the profile is.
+fn check_log(log: &str, profile: &Path) {
+    let expected = format!("unfuse: profiling to {}", profile.display());
+    assert_eq!(ours(log), [expected]);
 }
 
 /// A request has no text of the query, so its runs are known by their plan.
@@ -76,50 +80,34 @@ fn ours(log: &str) -> Vec<&str> {
 fn a_connect_server_has_the_queries_of_its_clients() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
+    let class = "org.apache.spark.sql.connect.service.SparkConnectServer";
     let arguments = |port| {
-        [
-            "--conf",
-            &format!("spark.connect.grpc.binding.port={port}"),
-            "--class",
-            "org.apache.spark.sql.connect.service.SparkConnectServer",
-            "spark-internal",
-        ]
-        .map(str::to_owned)
-        .to_vec()
+        let port = format!("spark.connect.grpc.binding.port={port}");
+        ["--conf".to_owned(), port, "spark-internal".to_owned()]
     };
-    let server = Server::start(submit("4.3", &profile), arguments, dir.path());
+    let server = Server::start(submit("4.3", &profile, class), arguments, dir.path());
     let client = python_environment("connect");
     run(Command::new(client.join("bin/python"))
         .arg(root().join("tests/programs/connect.py"))
         .arg(server.port().to_string())
         .arg(tpch("0.2"))
-        .arg("4")
+        .arg(RUNS.to_string())
         .env("PYTHONPATH", packages(&spark("4.3").join("venv")))
         .env_remove("SPARK_HOME"));
-    let log = server.end();
-    assert_eq!(
-        ours(&log),
-        [format!("unfuse: profiling to {}", profile.display())]
-    );
-    check(&profile, 4, "lineitem → aggregate by l_suppkey");
+    check_log(&server.end(), &profile);
+    check(&profile, "lineitem → aggregate by l_suppkey");
 }
 
 #[test]
 fn a_thrift_server_has_the_statements_of_its_clients() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
+    let class = "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2";
     let arguments = |port| {
-        [
-            "--class",
-            "org.apache.spark.sql.hive.thriftserver.HiveThriftServer2",
-            "spark-internal",
-            "--hiveconf",
-            &format!("hive.server2.thrift.port={port}"),
-        ]
-        .map(str::to_owned)
-        .to_vec()
+        let port = format!("hive.server2.thrift.port={port}");
+        ["spark-internal".to_owned(), "--hiveconf".to_owned(), port]
     };
-    let server = Server::start(submit("3.5", &profile), arguments, dir.path());
+    let server = Server::start(submit("3.5", &profile, class), arguments, dir.path());
     let mut client = Command::new("java");
     client
         .arg("-cp")
@@ -128,39 +116,30 @@ fn a_thrift_server_has_the_statements_of_its_clients() {
         .arg(format!("jdbc:hive2://127.0.0.1:{}", server.port()))
         .arg("-e")
         .arg(view());
-    for _ in 0..3 {
+    for _ in 0..RUNS {
         client.arg("-e").arg(QUERY);
     }
     run(&mut client);
-    let log = server.end();
-    assert_eq!(
-        ours(&log),
-        [format!("unfuse: profiling to {}", profile.display())]
-    );
-    check(&profile, 3, "SELECT l_suppkey");
+    check_log(&server.end(), &profile);
+    check(&profile, "SELECT l_suppkey");
 }
 
 #[test]
 fn the_sql_shell_has_its_statements() {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
-    let mut command = submit("4.3", &profile);
-    let statements = [&*view(), QUERY, QUERY].join("; ");
+    let class = "org.apache.spark.sql.hive.thriftserver.SparkSQLCLIDriver";
+    let mut command = submit("4.3", &profile, class);
+    let statements = format!("{}{}", view(), format!("; {QUERY}").repeat(RUNS));
     command
-        .args([
-            "--class",
-            "org.apache.spark.sql.hive.thriftserver.SparkSQLCLIDriver",
-            "spark-internal",
-            "-e",
-        ])
+        .args(["spark-internal", "-e"])
         .arg(statements)
         .current_dir(dir.path());
-    let log = String::from_utf8_lossy(&run(&mut command).stderr).into_owned();
-    assert_eq!(
-        ours(&log),
-        [format!("unfuse: profiling to {}", profile.display())]
+    check_log(
+        &String::from_utf8_lossy(&run(&mut command).stderr),
+        &profile,
     );
-    check(&profile, 2, "SELECT l_suppkey");
+    check(&profile, "SELECT l_suppkey");
 }
 
 /// The statement that makes the table of [`QUERY`].

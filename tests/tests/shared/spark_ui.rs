@@ -1,13 +1,13 @@
 //! The tab "Operators": in the UI of a running driver, and in a History Server on the same application.
 
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use unfuse_tests::{
-    PATIENCE, agent, brief_driver, daemon_options, queries_for, root, spark, spark_submit,
+    PATIENCE, agent, brief_driver, daemon_options, free_port, queries_for, root, spark,
+    spark_submit,
 };
 
 /// A process that ends with the test.
@@ -18,11 +18,6 @@ impl Drop for Running {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
-}
-
-fn free_port() -> u16 {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("a port");
-    socket.local_addr().expect("its address").port()
 }
 
 /// The contents of the tab, as soon as they are as `wanted`.
