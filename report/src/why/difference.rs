@@ -387,7 +387,7 @@ fn converts(key: &str) -> bool {
 }
 
 /// The parts in order of size, those that may be chance behind the others. Parts below [`LEAST`] of `wall` become one, with what
-/// rounding leaves of `whole`.
+/// rounding leaves of `whole`; if that is too little for a row, it is added to the first part.
 fn finish(found: Vec<Found>, whole: f64, wall: f64) -> Vec<Part> {
     let (large, small): (Vec<Found>, Vec<Found>) = found
         .into_iter()

@@ -33,8 +33,8 @@ pub(super) fn owned(text: Option<Text<'_>>) -> Option<String> {
     text.map(Text::into_owned)
 }
 
-/// A description of a job. Spark's for a request of Spark Connect begins with the session and has numbers that differ for
-/// each request, but not the query; of it only `Spark Connect` is left.
+/// The description of a job or a query. For a request of Spark Connect, Spark's description has the session and numbers
+/// that differ for each request, but not the query: it becomes `Spark Connect`.
 pub(super) fn described(description: String) -> String {
     match description.starts_with("Spark Connect - session_id: ") {
         true => "Spark Connect".to_owned(),
