@@ -2,6 +2,7 @@
 
 mod attach;
 mod commands;
+mod curl;
 mod event_log;
 mod follow;
 mod fresh;
@@ -39,6 +40,7 @@ struct Cli {
 enum Command {
     Run(commands::run::Run),
     Record(commands::record::Record),
+    Trino(commands::trino::Trino),
     Pause(commands::pause::Pause),
     Resume(commands::pause::Resume),
     Report(commands::report::Report),
@@ -79,6 +81,7 @@ fn main() -> ExitCode {
     let result = match cli.command {
         Command::Run(run) => run.execute(),
         Command::Record(record) => record.execute(),
+        Command::Trino(trino) => trino.execute(),
         Command::Pause(pause) => pause.execute(),
         Command::Resume(resume) => resume.execute(),
         Command::Report(report) => report.execute(),

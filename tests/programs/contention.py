@@ -36,7 +36,7 @@ def run(name, sql):
 
 def fill_the_cache():
     context.setLocalProperty("spark.job.description", "culprit")
-    texts = spark.range(0, 1_700_000, 1, 8).selectExpr("repeat(sha2(cast(id AS string), 256), 4) AS text")
+    texts = spark.range(0, 2_100_000, 1, 8).selectExpr("repeat(sha2(cast(id AS string), 256), 4) AS text")
     texts.persist().count()
 
 

@@ -9,6 +9,7 @@ mod pairs;
 mod scaling;
 mod scenario;
 mod server;
+mod trino;
 
 use std::path::Path;
 
@@ -34,7 +35,7 @@ pub struct Contention {
         long,
         value_enum,
         value_delimiter = ',',
-        default_value = "cases,pairs,harm,collection,scaling"
+        default_value = "cases,pairs,harm,collection,scaling,trino"
     )]
     pub parts: Vec<Part>,
     /// Which of the cases; the figures of the page are about these
@@ -76,6 +77,8 @@ pub enum Part {
     Collection,
     /// How long the analysis takes (figure 15)
     Scaling,
+    /// Queries of Trino, of which one does harm
+    Trino,
 }
 
 impl Contention {
@@ -95,6 +98,7 @@ impl Contention {
                 Part::Harm => harm::measure(self, &spark()?, results)?,
                 Part::Collection => collection::measure(self, &spark()?, results)?,
                 Part::Scaling => scaling::measure(self, results)?,
+                Part::Trino => trino::measure(self, results)?,
             }
         }
         Ok(())

@@ -25,6 +25,7 @@ pub mod size;
 pub mod skew;
 pub mod source;
 pub mod top;
+pub mod trino;
 pub mod what_if;
 pub mod why;
 

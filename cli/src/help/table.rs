@@ -38,6 +38,13 @@ pub(super) const GROUPS: &[Group] = &[
                 ],
             ),
             entry(
+                "trino",
+                [
+                    "unfuse trino http://localhost:8080 -o queries --for 1m",
+                    "unfuse trino https://trino.example.com --headers token.txt",
+                ],
+            ),
+            entry(
                 "pause",
                 [
                     "unfuse pause --pid $(pgrep -o java)",

@@ -16,5 +16,6 @@ mod shell;
 mod size;
 mod skew;
 mod times;
+mod trino;
 mod waits;
 mod what_if;

@@ -191,7 +191,7 @@ fn what_is_not_sent_is_an_error() {
     for (arguments, expected) in [
         (
             ["otlp", &refuses, ""],
-            "does not take it: status 415 not \\u{1b}[31mthis type",
+            "refuses the request: status 415 not \\u{1b}[31mthis type",
         ),
         (["otlp", &nobody, ""], "/a: curl: (7)"),
         (["json", &refuses, ""], "no server takes this format"),

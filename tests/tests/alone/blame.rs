@@ -274,7 +274,10 @@ fn collected_for(answer: &Value, name: &str) -> f64 {
 fn blame_in_a_small_heap(master: &str, case: &str, rows: u64) -> Value {
     let dir = tempfile::tempdir().expect("a directory");
     let profile = dir.path().join("profile");
-    let options = ["--master", master, "--driver-memory", "1g"];
+    // The cache of the case heap takes most of the heap, so that what it holds counts clearly more than what the victim
+    // allocates.
+    let cache = "spark.memory.fraction=0.75";
+    let options = ["--master", master, "--driver-memory", "1g", "--conf", cache];
     contend(&profile, &options, case, rows);
     let victim = query(&profile, "victim");
     blame(&profile, &["--victim", &victim, "--top", "100"])

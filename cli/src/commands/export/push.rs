@@ -10,8 +10,9 @@ use unfuse_format::{ProfileDir, latest_processes};
 use unfuse_postprocess::plain::{Form, Plain};
 use unfuse_postprocess::{Period, Profile, Selection};
 
-use super::request::{Body, Request, Url};
+use super::request::{Body, Request, is_pyroscope};
 use super::{Export, Format};
+use crate::curl::Url;
 use crate::follow::{follow, interval};
 
 /// JVMs write every five seconds; one that was killed never says that it has ended.
@@ -55,7 +56,7 @@ pub(super) fn push(export: &Export, url: &str) -> Result<ExitCode> {
             )
         }
     };
-    if url.is_pyroscope() && !matches!(export.format, Format::Pprof | Format::Folded) {
+    if is_pyroscope(&url) && !matches!(export.format, Format::Pprof | Format::Folded) {
         bail!("/ingest is Pyroscope's, which takes pprof and folded");
     }
     let headers = export.push.headers.as_deref();
