@@ -1,4 +1,4 @@
-//! Generated source with the samples of each line (the thesis's appendix B).
+//! Generated source with the samples of each line (the thesis's appendix B), and the lines of Python files with samples.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,6 +7,7 @@ use unfuse_format::{ExecutionId, FormatError};
 use crate::generated::generated_hash;
 use crate::plan::Plan;
 use crate::profile::{Profile, Selection, Weight};
+use crate::python::python_line;
 use crate::regions::RegionKind;
 
 /// One line of a source.
@@ -16,18 +17,18 @@ pub struct AnnotatedLine {
     pub number: u32,
     /// Samples in this line and in the code outside generated code that it called.
     pub weight: Weight,
-    /// The operator of the line's region, with `+` for producing and `<` for consuming.
+    /// The operator of the line's region, with `+` for producing and `<` for consuming; in a Python file the function.
     pub operator: Option<String>,
     /// The text.
     pub text: String,
 }
 
-/// A generated source.
+/// A generated source, or a Python file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AnnotatedSource {
-    /// Its hash.
+    /// Its hash; empty for a Python file.
     pub hash: String,
-    /// The generated class.
+    /// The generated class, or the path of the Python file.
     pub class: String,
     /// Executions that ran it, in the selection.
     pub queries: Vec<i64>,
@@ -35,7 +36,7 @@ pub struct AnnotatedSource {
     pub weight: Weight,
     /// Samples of the whole selection.
     pub of: Weight,
-    /// The lines.
+    /// The lines; of a Python file those with samples.
     pub lines: Vec<AnnotatedLine>,
 }
 
@@ -80,8 +81,48 @@ pub fn annotated(
         executions.dedup();
         sources.push(source(profile, hash, &text, &lines, &executions, all));
     }
+    sources.extend(python_files(profile, selection, all));
     sources.sort_by_key(|source| std::cmp::Reverse(source.weight.value));
     Ok(sources)
+}
+
+/// Every Python file with samples in the selection. A sample counts at the line that says best where the worker was.
+fn python_files(profile: &Profile, selection: Selection, of: Weight) -> Vec<AnnotatedSource> {
+    let mut files: BTreeMap<&str, AnnotatedSource> = BTreeMap::new();
+    let mut places: HashMap<(&str, u32), usize> = HashMap::new();
+    for (group, weight) in profile.selected(selection) {
+        let frames = profile.stacks.get(&group.stack).map_or(&[][..], |f| f);
+        let Some(frame) = python_line(frames).map(|at| &frames[at]) else {
+            continue;
+        };
+        let file = files.entry(&frame.file).or_insert_with(|| AnnotatedSource {
+            hash: String::new(),
+            class: frame.file.clone(),
+            queries: Vec::new(),
+            weight: Weight::default(),
+            of,
+            lines: Vec::new(),
+        });
+        file.weight.add(weight);
+        file.queries.extend(group.query);
+        let place = *places.entry((&frame.file, frame.line)).or_insert_with(|| {
+            file.lines.push(AnnotatedLine {
+                number: frame.line,
+                weight: Weight::default(),
+                operator: Some(frame.method.clone()),
+                text: frame.signature.clone(),
+            });
+            file.lines.len() - 1
+        });
+        file.lines[place].weight.add(weight);
+    }
+    let mut files: Vec<AnnotatedSource> = files.into_values().collect();
+    for file in &mut files {
+        file.lines.sort_by_key(|line| line.number);
+        file.queries.sort_unstable();
+        file.queries.dedup();
+    }
+    files
 }
 
 fn source(

@@ -31,6 +31,7 @@ mod operator;
 pub mod plain;
 mod plan;
 mod profile;
+mod python;
 mod query_name;
 mod regions;
 mod rule;
@@ -59,12 +60,13 @@ pub use plan::{Plan, PlanNode};
 pub use profile::{
     Execution, Group, Period, Profile, Selection, StackMap, Stage, Time, Weight, query_names,
 };
+pub use python::{is_python, python_file, python_line};
 pub use query_name::{LONGEST_NAME, is_origin, query_name};
 pub use regions::{Region, RegionKind, RegionMap};
 pub use rule::{BoundaryKind, Rule, Standing};
 pub use shares::{OperatorShare, operator_shares};
 pub use stacks::{Level, Order};
 pub use task_interval::{PYTHON_THREAD, StackMeanings, TaskInterval};
-pub use totals::{By, Total, Totals, method_name};
+pub use totals::{By, Total, Totals, line_name, method_name};
 pub use uncertainty::{Evidence, wilson};
 pub use wait_reason::WaitReason;

@@ -57,6 +57,8 @@ pub(crate) enum FrameKind {
     Operator,
     /// Java code, also interpreted.
     Java,
+    /// Python code.
+    Python,
     /// Native code, stubs of the JVM, and code of unknown origin.
     Native,
     /// The kernel.
@@ -73,6 +75,7 @@ impl FrameKind {
             Self::Heading => "heading",
             Self::Operator => "operator",
             Self::Java => "java",
+            Self::Python => "python",
             Self::Native => "native",
             Self::Kernel => "kernel",
             Self::Waiting => "waiting",
@@ -201,6 +204,7 @@ impl<'a> StackFrame<'a> {
     fn code(frame: &'a Frame) -> Self {
         let kind = match frame.kind {
             CodeKind::Java | CodeKind::Interpreted => FrameKind::Java,
+            CodeKind::Python => FrameKind::Python,
             CodeKind::Kernel => FrameKind::Kernel,
             _ => FrameKind::Native,
         };

@@ -11,6 +11,7 @@ use crate::attribute::{Attributor, Owner};
 use crate::generated::generated_hash;
 use crate::heading::UNATTRIBUTED;
 use crate::profile::{Group, Profile, Selection, Time, Weight};
+use crate::python::{is_python, python_file, python_line};
 use crate::rule::{Rule, Standing};
 use crate::uncertainty::Evidence;
 use crate::wait_reason::WaitReason;
@@ -20,7 +21,7 @@ use crate::wait_reason::WaitReason;
 pub enum By {
     /// Plan node, in each stage.
     Operator,
-    /// Source line of the innermost Java frame.
+    /// Source line of the innermost Java frame, or in a Python worker that of the user's code.
     Line,
     /// Method, native function or stub of the leaf.
     Method,
@@ -281,7 +282,8 @@ fn key(
             key.owner = Some(attribution.owner);
         }
         By::Line => {
-            let innermost = frames.iter().rev().find(|frame| !frame.class.is_empty());
+            let java = || frames.iter().rposition(|frame| !frame.class.is_empty());
+            let innermost = python_line(frames).or_else(java).map(|at| &frames[at]);
             (key.query, key.stage) = (None, None);
             key.name =
                 innermost.map_or_else(|| "[no Java frame]".to_owned(), |frame| line_name(frame));
@@ -371,7 +373,11 @@ pub fn method_name(frame: &Frame) -> String {
     }
 }
 
-/// `java.util.HashMap.get(HashMap.java:556)`.
-fn line_name(frame: &Frame) -> String {
-    format!("{}({}:{})", method_name(frame), frame.file, frame.line)
+/// `java.util.HashMap.get(HashMap.java:556)`, `clean(job.py:12)`.
+pub fn line_name(frame: &Frame) -> String {
+    let file = match is_python(frame) {
+        true => python_file(&frame.file),
+        false => &frame.file,
+    };
+    format!("{}({file}:{})", method_name(frame), frame.line)
 }

@@ -12,6 +12,20 @@ pub fn thread_cpu_ns() -> u64 {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }
 
+/// CPU time of all threads of a process so far, ns; `None` if there is no such process.
+pub fn process_cpu_ns(pid: u32) -> Option<u64> {
+    // What clock_getcpuclockid makes of a process id; the kernel lets any process read this clock.
+    const CPUCLOCK_SCHED: libc::clockid_t = 2;
+    let pid = libc::clockid_t::try_from(pid).ok().filter(|pid| *pid > 0)?;
+    let mut now = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    // SAFETY: `now` is a valid timespec to write to; for an unknown clock the call fails.
+    let done = unsafe { libc::clock_gettime((!pid << 3) | CPUCLOCK_SCHED, &mut now) };
+    (done == 0).then(|| now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
+}
+
 fn read(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,
@@ -61,6 +75,23 @@ impl EpochOffset {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn another_process_has_a_clock_until_it_ends() {
+        let mut child = std::process::Command::new("sh")
+            .args(["-c", "while :; do :; done"])
+            .spawn()
+            .unwrap();
+        let until = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while process_cpu_ns(child.id()).unwrap() < 5_000_000 {
+            assert!(std::time::Instant::now() < until, "it runs");
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert_eq!(process_cpu_ns(child.id()), None);
+        assert_eq!(process_cpu_ns(0), None);
+        assert_eq!(process_cpu_ns(u32::MAX), None);
+    }
 
     #[test]
     fn offsets_of_a_time_namespace_are_read() {

@@ -47,8 +47,22 @@ pub struct Config {
     pub switches: bool,
     /// Whether the code at each sample's address is recorded, for measurements of unfuse itself.
     pub instructions: bool,
+    /// What is recorded of Python workers.
+    pub python: PythonDetail,
     /// Interval of reports on the resources used by tasks and the host; none if disabled.
     pub heartbeat: Option<Duration>,
+}
+
+/// What is recorded of the Python processes that work for Spark's tasks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PythonDetail {
+    /// Their CPU time, and where in the Python code it was spent.
+    #[default]
+    Lines,
+    /// Their CPU time.
+    Total,
+    /// Nothing.
+    Off,
 }
 
 /// Sources of samples.
@@ -78,6 +92,7 @@ impl Default for Config {
             waits: true,
             switches: false,
             instructions: false,
+            python: PythonDetail::Lines,
             heartbeat: Some(Duration::from_secs(2)),
         }
     }

@@ -1,21 +1,22 @@
 //! Starts the processes next to a JVM, forked from it or from the recorder.
 
+use std::cell::RefCell;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 
 use unfuse_codemap::CodeMap;
 
-use crate::config::Config;
+use crate::config::{Config, PythonDetail};
 use crate::identity::Identity;
 use crate::interpreter::Layout;
-use crate::manager::Manager;
+use crate::manager::{Manager, PythonSampler};
 use crate::process;
 use crate::sampler::Access;
 use crate::status::{Failure, StatusWords};
 use crate::timer::TimerRings;
 use crate::wire::packet_pair;
-use crate::writer::{Place, Writer};
+use crate::writer::{Place, ToSampler, Writer};
 
 /// The arguments of the processes.
 pub(crate) struct LaunchPlan<'a> {
@@ -54,10 +55,11 @@ impl LaunchPlan<'_> {
         let status = StatusWords::new(map);
         status.set_seed(crate::share::seed());
         let (samples_in, samples_out) = packet_pair().map_err(|e| ("make a socket", e))?;
+        let python = python_pair(config).map_err(|e| ("make a socket", e))?;
         // Forked twice, so that the manager is not a child of the JVM: programs that wait for any child never see it.
         let middle = process::spawn(|| {
             let manager = process::spawn(|| {
-                let keep = [
+                let mut keep = vec![
                     from_jvm.as_raw_fd(),
                     events.as_raw_fd(),
                     samples_in.as_raw_fd(),
@@ -65,6 +67,8 @@ impl LaunchPlan<'_> {
                     ends.as_raw_fd(),
                     place.descriptor(),
                 ];
+                let (to_python, for_python) = python;
+                keep.extend(to_python.iter().chain(&for_python).map(AsRawFd::as_raw_fd));
                 process::detach(&keep);
                 process::set_title("unfuse-manager");
                 let access = match owner.map(|owner| Access::take_over(owner, jvm)) {
@@ -86,6 +90,7 @@ impl LaunchPlan<'_> {
                     map,
                     timers,
                     layout,
+                    python: RefCell::new(for_python.map(PythonSampler::Waiting)),
                 };
                 let writer = Writer {
                     place,
@@ -100,6 +105,8 @@ impl LaunchPlan<'_> {
                     tasks: config.tasks,
                     heartbeat: config.heartbeat,
                     switches: None,
+                    python: config.python,
+                    to_python: to_python.map(|to| ToSampler::new(to, std::process::id())),
                 };
                 manager.start(writer);
             });
@@ -111,4 +118,10 @@ impl LaunchPlan<'_> {
         let _ = nix::sys::wait::waitpid(middle, None);
         Ok(())
     }
+}
+
+/// The ends of the socket between the writer and the sampler of Python workers, if there is to be one.
+fn python_pair(config: &Config) -> io::Result<(Option<OwnedFd>, Option<OwnedFd>)> {
+    let with_lines = config.python == PythonDetail::Lines && config.rate_hz > 0;
+    Ok(with_lines.then(packet_pair).transpose()?.unzip())
 }

@@ -28,6 +28,7 @@ pub mod options;
 mod pause;
 pub mod perf_event;
 mod process;
+mod python;
 mod recent;
 mod sampler;
 mod samplers;
@@ -42,7 +43,7 @@ mod waiting;
 pub mod wire;
 mod writer;
 
-pub use config::{Config, SourceChoice, Threads};
+pub use config::{Config, PythonDetail, SourceChoice, Threads};
 pub use error::{LaunchError, PauseError};
 pub use launch::{Launch, launch};
 pub use pause::{RecordingState, set_recording};

@@ -1,6 +1,6 @@
 //! The manager: small and idle, it forks the writer once, and a sampler for each announced thread.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -20,6 +20,7 @@ use crate::interpreter::Layout;
 use crate::pause::{FOLLOW, PauseListener};
 use crate::perf_event::HostSwitches;
 use crate::process;
+use crate::python;
 use crate::sampler::{self, Access, Assignment, END_SIGNAL, SEND_SIGNAL, SourceKind};
 use crate::samplers::{MOST_SAMPLERS, Samplers};
 use crate::status::{Counter, Failure, StatusWords};
@@ -41,7 +42,19 @@ pub(crate) struct Manager<'a> {
     pub(crate) map: &'a CodeMap,
     pub(crate) timers: Option<&'a TimerRings>,
     pub(crate) layout: Layout,
+    /// The sampler of Python workers; none if it is not wanted.
+    pub(crate) python: RefCell<Option<PythonSampler>>,
 }
+
+/// The sampler of Python workers, which is started for the first of them.
+pub(crate) enum PythonSampler {
+    /// With its end of the socket from the writer.
+    Waiting(OwnedFd),
+    Running(Pid),
+}
+
+/// The signal with which the writer asks for the sampler of Python workers.
+pub(crate) const PYTHON_SIGNAL: Signal = Signal::SIGUSR1;
 
 /// Maximum number of messages and waiting threads between two checks for the end.
 const ROUND: usize = 1024;
@@ -84,6 +97,8 @@ impl Manager<'_> {
     /// Forks the writer, then serves until the JVM ends. Then samplers end by themselves, and the writer after the last
     /// of them.
     pub(crate) fn start(&self, mut writer: Writer<'_>) {
+        // The writer sends it when there is a Python worker.
+        let _ = SigSet::from_iter([PYTHON_SIGNAL]).thread_block();
         let kept_by_writer = writer.descriptors();
         let forked = process::spawn(|| {
             process::detach(&kept_by_writer);
@@ -122,7 +137,7 @@ impl Manager<'_> {
     }
 
     fn serve(&self, writer: Pid) {
-        let children = SigSet::from_iter([Signal::SIGCHLD]);
+        let children = SigSet::from_iter([Signal::SIGCHLD, PYTHON_SIGNAL]);
         let _ = children.thread_block();
         // For the samplers: the signal must not kill them before they handle it.
         let _ = SigSet::from_iter([SEND_SIGNAL]).thread_block();
@@ -163,7 +178,11 @@ impl Manager<'_> {
             });
             let ended =
                 poll(&mut fds, timeout).is_ok() && fds[0].revents().is_some_and(|r| !r.is_empty());
-            while let Ok(Some(_)) = child_ended.read_signal() {}
+            while let Ok(Some(signal)) = child_ended.read_signal() {
+                if signal.ssi_signo == PYTHON_SIGNAL as u32 {
+                    self.sample_python();
+                }
+            }
             // Before reaping: a thread announces its end before its sampler can see it.
             received = self.listen(&mut messages, &mut threads);
             self.reap(writer, &mut threads);
@@ -282,6 +301,13 @@ impl Manager<'_> {
                 Ok(WaitStatus::StillAlive) | Err(_) => return,
                 Ok(_) => continue,
             };
+            let is_python = matches!(&*self.python.borrow(), Some(PythonSampler::Running(python)) if *python == process);
+            if is_python {
+                if !well {
+                    self.status().fail(Failure::Python, libc::ECHILD);
+                }
+                continue;
+            }
             let sampler = threads.samplers.reaped(process);
             let slot = sampler.as_ref().and_then(|sampler| sampler.slot);
             if let Some(next) = sampler.and_then(|sampler| sampler.next) {
@@ -291,6 +317,30 @@ impl Manager<'_> {
             if !well && process != writer {
                 self.free(slot);
                 self.status().add(Counter::SamplersDied, 1);
+            }
+        }
+    }
+
+    /// Starts the sampler of Python workers, once.
+    fn sample_python(&self) {
+        let orders = match self.python.take() {
+            Some(PythonSampler::Waiting(orders)) => orders,
+            other => return drop(self.python.replace(other)),
+        };
+        let forked = process::spawn(|| {
+            python::run(python::Assignment {
+                jvm_ends: self.jvm_ends,
+                orders,
+                to_writer: self.to_writer,
+                map: self.map,
+                period_ns: 1_000_000_000 / u64::from(self.config.rate_hz),
+            });
+        });
+        match forked {
+            Ok(process) => drop(self.python.replace(Some(PythonSampler::Running(process)))),
+            Err(e) => {
+                let errno = e.raw_os_error().unwrap_or(libc::EAGAIN);
+                self.status().fail(Failure::Python, errno);
             }
         }
     }

@@ -36,6 +36,7 @@ enum Word {
     PausedSince,
     PausedNs,
     SwitchesErrno,
+    PythonErrno,
 }
 
 /// Kinds of failures; the word contains the errno of the last one.
@@ -49,6 +50,8 @@ pub(crate) enum Failure {
     Sampler,
     /// The CPUs cannot be watched.
     Switches,
+    /// The stacks of Python workers cannot be read; ENOEXEC if their interpreter is unknown.
+    Python,
 }
 
 impl Failure {
@@ -58,6 +61,7 @@ impl Failure {
             Self::Writer => Word::WriterErrno,
             Self::Sampler => Word::SamplerErrno,
             Self::Switches => Word::SwitchesErrno,
+            Self::Python => Word::PythonErrno,
         }
     }
 }
@@ -270,6 +274,9 @@ impl<'a> StatusWords<'a> {
                 "{lost} thread(s) are not in the profile: too many started at once"
             ));
         }
+        if let Some(e) = self.failure(Failure::Python) {
+            return Some(python_message(&e));
+        }
         let e = self.failure(Failure::Switches)?;
         let why = match e.raw_os_error() {
             Some(libc::EACCES | libc::EPERM) => {
@@ -280,4 +287,20 @@ impl<'a> StatusWords<'a> {
         };
         Some(format!("option switches=on has no effect: {why}"))
     }
+}
+
+fn python_message(e: &io::Error) -> String {
+    let why = match e.raw_os_error() {
+        Some(libc::EACCES | libc::EPERM) => format!(
+            "the kernel does not allow it ({e}); it does with kernel.yama.ptrace_scope=0, or as root with CAP_SYS_PTRACE"
+        ),
+        Some(libc::ENOEXEC) => {
+            "their interpreter is none of CPython 3.9 to 3.13, or has no symbols".to_owned()
+        }
+        Some(libc::ECHILD) => "the process that reads them was killed".to_owned(),
+        _ => e.to_string(),
+    };
+    format!(
+        "Python workers have CPU time but no lines in the profile, as their stacks cannot be read: {why}"
+    )
 }

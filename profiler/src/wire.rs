@@ -177,6 +177,38 @@ pub enum ToWriter<P = WirePiece> {
     },
     /// Counters to add.
     Tally(Tally),
+    /// Samples of a Python worker in a task.
+    Python(WirePython),
+}
+
+/// What was sampled in a Python worker since its last message.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WirePython {
+    pub job: PythonJob,
+    /// As in [`ToWriter::Samples`].
+    pub generation: u64,
+    pub rows: Vec<WireSamples>,
+    /// CPU time of the worker since it got the job, as far as it is known, ns.
+    pub used_ns: u64,
+    /// Whether this is the answer to [`ToPython::End`].
+    pub over: bool,
+}
+
+/// A Python worker's work for a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PythonJob {
+    pub task: TaskAttempt,
+    /// The worker's process id.
+    pub pid: u32,
+}
+
+/// From the writer to the sampler of Python workers.
+#[derive(Debug, Serialize, Deserialize)]
+pub enum ToPython<P = WirePiece> {
+    /// The worker has got a job; with the frames of Spark's code that talks to it, innermost first.
+    Begin(PythonJob, P),
+    /// The task has ended.
+    End(PythonJob),
 }
 
 /// A pair of packet sockets, close-on-exec, with space for whole messages.
@@ -217,6 +249,13 @@ pub(crate) fn send_blocking<M: Serialize>(to: &OwnedFd, message: &M) -> io::Resu
             Err(e) => return Err(e.into()),
         }
     }
+}
+
+/// Sends a packet if there is space at once.
+pub(crate) fn send_packet<M: Serialize>(to: &OwnedFd, message: &M) -> io::Result<()> {
+    let flags = MsgFlags::MSG_DONTWAIT | MsgFlags::MSG_NOSIGNAL;
+    send(to.as_raw_fd(), &encode(message)?, flags)?;
+    Ok(())
 }
 
 /// Sends a message on a stream if there is space at once; for the JVM's threads.

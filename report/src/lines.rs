@@ -5,7 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use unfuse_format::{Frame, StackId};
-use unfuse_postprocess::{Attribution, Owner, Profile, generated_hash, method_name};
+use unfuse_postprocess::{
+    Attribution, Owner, Profile, generated_hash, is_python, method_name, python_file, python_line,
+};
 
 use crate::model::{Cost, HotLine};
 use crate::text::shorten;
@@ -21,13 +23,15 @@ enum Place<'a> {
     Generated(&'a str, u32),
     /// Class, method, file and line; the line is 0 if unknown.
     Class(&'a str, &'a str, &'a str, u32),
+    /// Function, file, line and its text in a Python worker.
+    Python(&'a str, &'a str, u32, &'a str),
 }
 
 /// Samples in a line, and in the methods that it calls.
 #[derive(Debug, Default)]
 struct Line<'a> {
     cost: Cost,
-    /// By class and method.
+    /// By class and method, or by file and function.
     callees: HashMap<(&'a str, &'a str), (&'a Frame, u64), ahash::RandomState>,
 }
 
@@ -39,8 +43,8 @@ type Lines<'a> = HashMap<Place<'a>, Line<'a>, ahash::RandomState>;
 pub(super) struct NodeLines<'a>(HashMap<usize, Lines<'a>, ahash::RandomState>);
 
 impl<'a> NodeLines<'a> {
-    /// Adds samples at the innermost line of generated code that belongs to their operator. Without one, at the
-    /// innermost line of Java, if possible outside libraries.
+    /// Adds samples at the line of Python that says best what a worker did; in the JVM at the innermost line of generated
+    /// code that belongs to their operator. Without one, at the innermost line of Java, if possible outside libraries.
     pub(super) fn add(
         &mut self,
         profile: &'a Profile,
@@ -56,15 +60,21 @@ impl<'a> NodeLines<'a> {
         let own = frames.get(begin..).unwrap_or_default();
         let is_java = |frame: &&Arc<Frame>| !frame.class.is_empty();
         let last = |wanted: &dyn Fn(&Arc<Frame>) -> bool| own.iter().rposition(wanted);
-        let position = last(&|frame| generated_hash(&frame.file).is_some())
+        let position = python_line(own)
+            .or_else(|| last(&|frame| generated_hash(&frame.file).is_some()))
             .or_else(|| last(&|frame| is_java(&frame) && !is_library(&frame.class)))
             .or_else(|| last(&|frame| is_java(&frame)));
         let Some(position) = position else { return };
         let line = self.0.entry(node).or_default();
         let line = line.entry(place(&own[position])).or_default();
         line.cost.add(cost);
-        if let Some(callee) = own[position + 1..].iter().rev().find(is_java) {
-            let key = (callee.class.as_str(), callee.method.as_str());
+        let is_code = |frame: &&Arc<Frame>| is_java(frame) || is_python(frame);
+        if let Some(callee) = own[position + 1..].iter().rev().find(is_code) {
+            let of = match is_python(callee) {
+                true => &callee.file,
+                false => &callee.class,
+            };
+            let key = (of.as_str(), callee.method.as_str());
             let (_, ns) = line.callees.entry(key).or_insert((callee, 0));
             *ns = ns.saturating_add(cost.cpu_ns);
         }
@@ -90,6 +100,9 @@ fn is_library(class: &str) -> bool {
 }
 
 fn place(frame: &Frame) -> Place<'_> {
+    if is_python(frame) {
+        return Place::Python(&frame.method, &frame.file, frame.line, &frame.signature);
+    }
     match generated_hash(&frame.file) {
         Some(hash) => Place::Generated(hash, frame.line),
         None => Place::Class(&frame.class, &frame.method, &frame.file, frame.line),
@@ -117,14 +130,30 @@ fn hot_line(place: Place<'_>, line: &Line<'_>, texts: &LineTexts) -> HotLine {
             let method = format!("{}.{method}", simple(class));
             (None, place, line, shorten(&method, LONGEST))
         }
+        Place::Python(function, file, line, text) => {
+            let place = format!("{}:{line} {function}", python_file(file));
+            let text = match text {
+                "" => function,
+                text => text,
+            };
+            (None, place, line, shorten(text, LONGEST))
+        }
     };
     HotLine {
         text,
         hash: hash.map(str::to_owned),
         place: shorten(&place, LONGEST),
         line: number,
-        callee: callee.map(|(_, (frame, _))| shorten(&method_name(frame), LONGEST)),
+        callee: callee.map(|(_, (frame, _))| shorten(&callee_name(frame), LONGEST)),
         cost: line.cost,
+    }
+}
+
+/// The name of a method, or of a Python function with its file.
+fn callee_name(frame: &Frame) -> String {
+    match is_python(frame) {
+        true => format!("{} of {}", frame.method, python_file(&frame.file)),
+        false => method_name(frame),
     }
 }
 

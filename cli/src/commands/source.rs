@@ -1,4 +1,4 @@
-//! `unfuse source`: generated code with the share of samples beside each line.
+//! `unfuse source`: generated code and Python files with the share of samples beside each line.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -15,7 +15,7 @@ use crate::output::write_plain_to;
 /// Lines without samples that are printed around a line with samples.
 const CONTEXT: usize = 4;
 
-/// Show generated code, with operator and share of samples beside each line
+/// Show generated code with operator and share of samples beside each line, and the hot lines of Python files
 #[derive(Debug, Args)]
 pub struct Source {
     #[command(flatten)]
@@ -32,7 +32,7 @@ impl Source {
         let sources = annotated(&profile, selection)?;
         if sources.is_empty() {
             bail!(
-                "no sample is in generated code; `unfuse top DIR --by method` lists methods instead"
+                "no sample is in generated code or Python; `unfuse top DIR --by method` lists methods instead"
             );
         }
         write_plain_to(None, Form::Text, |out| {
@@ -47,11 +47,14 @@ impl Source {
     fn print(&self, source: &AnnotatedSource, out: &mut dyn Write) -> Result<()> {
         let share = |value: u64| 100.0 * value as f64 / source.of.value.max(1) as f64;
         let queries: Vec<String> = source.queries.iter().map(ToString::to_string).collect();
+        let stored = match source.hash.as_str() {
+            "" => String::new(),
+            hash => format!(" (sources/{hash}.java)"),
+        };
         writeln!(
             out,
-            "== {} (sources/{}.java), queries {}: {:.1}% of samples",
+            "== {}{stored}, queries {}: {:.1}% of samples",
             source.class,
-            source.hash,
             if queries.is_empty() {
                 "-".to_owned()
             } else {

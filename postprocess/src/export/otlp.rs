@@ -235,6 +235,7 @@ impl Dictionary {
 fn frame_type(kind: FrameKind) -> Attribute {
     let word = match kind {
         FrameKind::Java => "jvm",
+        FrameKind::Python => "cpython",
         other => other.name(),
     };
     Attribute::Text(word.to_owned())

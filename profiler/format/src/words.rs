@@ -111,6 +111,8 @@ words! {
         Kernel = "kernel",
         /// Code that the JVM generates for itself.
         Stub = "stub",
+        /// A function in a Python worker process.
+        Python = "python",
         /// No code: a leaf that says what the thread waited for.
         Wait = "wait",
         /// Code without a description, or callers that are unknown.

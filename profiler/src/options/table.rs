@@ -7,7 +7,7 @@ use std::time::Duration;
 use unfuse_format::{Retention, is_uri, units};
 
 use super::{KeptRecords, Options, Regions, Tab};
-use crate::config::{SourceChoice, Threads};
+use crate::config::{PythonDetail, SourceChoice, Threads};
 use crate::share::TaskShare;
 
 /// An option of the agent.
@@ -158,6 +158,23 @@ pub const OPTIONS: &[AgentOption] = &[
                 value,
                 &[("plain", Regions::Plain), ("exact", Regions::Exact)],
             )?;
+            Ok(())
+        },
+    },
+    AgentOption {
+        name: "python",
+        values: "`lines`, `total`, `off`",
+        default: "`lines`",
+        meaning: "What to record of the Python processes that work for tasks: `lines` samples their functions and lines, `total` \
+                  only sums their CPU time (docs/python.md).",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            let choices = [
+                ("lines", PythonDetail::Lines),
+                ("total", PythonDetail::Total),
+                ("off", PythonDetail::Off),
+            ];
+            options.config.python = choose(value, &choices)?;
             Ok(())
         },
     },

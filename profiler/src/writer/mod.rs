@@ -28,12 +28,14 @@ use unfuse_codemap::CodeMap;
 use unfuse_format::{FormatError, LiveMarker, ProfileDir, Retention};
 
 use crate::clock::{EpochOffset, monotonic_ns};
+use crate::config::PythonDetail;
 use crate::names::{host, writer_name};
 use crate::perf_event::HostSwitches;
 use crate::share::TaskShare;
 use crate::status::{Failure, StatusWords};
 use events::Events;
 use generations::Generations;
+pub(crate) use python::ToSampler;
 use switches::SwitchMeter;
 use tables::Tables;
 use work::Work;
@@ -85,6 +87,9 @@ pub(crate) struct Writer<'a> {
     pub(crate) heartbeat: Option<Duration>,
     /// The CPUs, if they are watched.
     pub(crate) switches: Option<HostSwitches>,
+    pub(crate) python: PythonDetail,
+    /// The way to the sampler of Python workers, if there is to be one.
+    pub(crate) to_python: Option<ToSampler>,
 }
 
 impl Writer<'_> {
@@ -94,11 +99,13 @@ impl Writer<'_> {
 
     /// The descriptors that it needs.
     pub(crate) fn descriptors(&self) -> Vec<RawFd> {
-        vec![
+        let mut descriptors = vec![
             self.samples.as_raw_fd(),
             self.events.as_raw_fd(),
             self.place.descriptor(),
-        ]
+        ];
+        descriptors.extend(self.to_python.iter().map(ToSampler::descriptor));
+        descriptors
     }
 
     /// Writes until all senders are gone.
@@ -127,6 +134,8 @@ impl Writer<'_> {
         if self.tag.is_some() {
             tables.bound_spool();
         }
+        tables.with_python = self.python != PythonDetail::Off && self.rate_hz > 0;
+        tables.python.sampler = self.to_python.take();
         tables.process.host = host;
         tables.process.pid = self.jvm;
         tables.process.rate_hz = self.rate_hz;
@@ -200,6 +209,8 @@ mod tests {
             tasks: TaskShare::default(),
             heartbeat: None,
             switches: None,
+            python: PythonDetail::Off,
+            to_python: None,
         };
         writer.run();
         let processes = dir.read::<ProcessRow>().unwrap().rows;

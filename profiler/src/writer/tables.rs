@@ -10,11 +10,11 @@ use unfuse_format::{
 };
 
 use super::events::Event;
-use super::python;
+use super::python::{self, PythonTime};
 use super::segments::{MOST_ROWS, Segments, flush};
 use crate::clock::EpochOffset;
 use crate::share::TaskShare;
-use crate::wire::TaskAttempt;
+use crate::wire::WirePython;
 
 /// Tables with more rows are written early.
 const LARGE: usize = 50_000;
@@ -90,8 +90,10 @@ pub(super) struct Tables {
     spool: Option<SpoolLimit>,
     /// Sources that are not saved yet.
     unsaved: Vec<(String, String)>,
-    /// CPU time of Python processes that is not a whole sample yet, ns.
-    python_rest: u64,
+    /// CPU time of Python processes.
+    pub(super) python: PythonTime,
+    /// Whether it is recorded.
+    pub(super) with_python: bool,
     /// Number of events that could not be parsed as a row.
     pub(super) misread_events: u64,
 }
@@ -106,7 +108,8 @@ impl Tables {
             heap: Heap::default(),
             spool: None,
             unsaved: Vec::new(),
-            python_rest: 0,
+            python: PythonTime::default(),
+            with_python: false,
             misread_events: 0,
             draw: (TaskShare::default(), 0),
             limited: false,
@@ -187,21 +190,7 @@ impl Tables {
             "cached" => self.add(event, |tables, app, row: CachedRow| {
                 tables.segments.cached.push(CachedRow { app, ..row });
             }),
-            "python" if self.process.rate_hz > 0 => {
-                match python::rows(&self.process, &event.fields(), &mut self.python_rest) {
-                    Some((stack, mut sample)) => {
-                        let (share, seed) = self.draw;
-                        if !task_of(&sample).is_some_and(|task| share.draws(task, seed)) {
-                            return;
-                        }
-                        sample.weight_ns = share.scale(sample.weight_ns);
-                        // One for each task is little, and a duplicate stack does no harm.
-                        self.segments.stacks.push(stack);
-                        self.segments.samples.push(sample);
-                    }
-                    None => self.misread_events += 1,
-                }
-            }
+            "python_begin" | "python" if self.with_python => self.python(event),
             "execution_end" => {
                 let Times { time, .. } = event.read().unwrap_or_default();
                 self.execution(event, |row| row.ended_ms = time);
@@ -209,6 +198,58 @@ impl Tables {
             // Unknown events are for newer writers.
             _ => {}
         }
+    }
+
+    /// Notes that a Python worker has begun to work for a task, or has ended.
+    fn python(&mut self, event: &Event) {
+        let (share, seed) = self.draw;
+        let is_drawn = |task| share.draws(task, seed);
+        let read = match event.kind.as_str() {
+            "python_begin" => event.read().map(|begin| self.python.begin(begin, is_drawn)),
+            _ => event.read().map(|end| self.python.end(&end, is_drawn)),
+        };
+        if read.is_none() {
+            self.misread_events += 1;
+        }
+        self.settle_python(false);
+    }
+
+    /// Adds the CPU time of Python workers for which there are no stacks, of tasks that have ended; with `all` also of
+    /// those whose samples may still come.
+    pub(super) fn settle_python(&mut self, all: bool) {
+        self.python.send_waiting();
+        for (stack, mut sample) in self.python.settle(&self.process, all) {
+            sample.weight_ns = self.draw.0.scale(sample.weight_ns);
+            // One for each task is little, and a duplicate stack does no harm.
+            self.segments.stacks.push(stack);
+            self.segments.samples.push(sample);
+        }
+    }
+
+    /// Adds samples of a Python worker. Their stacks may be gone if they are of an old generation; then their time is
+    /// without a stack.
+    pub(super) fn python_samples(&mut self, sent: WirePython, has_stacks: bool) {
+        let WirePython {
+            job,
+            rows,
+            used_ns,
+            over,
+            ..
+        } = sent;
+        let mut explained_ns = 0u64;
+        for row in rows.into_iter().filter(|_| has_stacks) {
+            explained_ns = explained_ns.saturating_add(row.weight_ns);
+            self.segments.samples.push(SampleRow {
+                start_ns: self.clock.epoch_ns(row.first),
+                end_ns: self.clock.epoch_ns(row.last),
+                stack: row.stack,
+                count: row.count,
+                weight_ns: self.draw.0.scale(row.weight_ns),
+                ..python::sample_in(&self.process, job)
+            });
+        }
+        self.python.explain(job, explained_ns, used_ns, over);
+        self.settle_python(false);
     }
 
     fn plan(&mut self, event: &Event) {
@@ -393,14 +434,6 @@ pub(super) fn sample_of(process: &ProcessRow) -> SampleRow {
 fn cpu_samples(rows: &[SampleRow]) -> u64 {
     let cpu = rows.iter().filter(|row| row.kind == SampleKind::Cpu);
     cpu.map(|row| row.count).sum()
-}
-
-fn task_of(sample: &SampleRow) -> Option<TaskAttempt> {
-    Some(TaskAttempt {
-        stage: sample.stage?,
-        stage_attempt: sample.stage_attempt?,
-        task: sample.task?,
-    })
 }
 
 pub(super) fn errno(error: &FormatError) -> i32 {

@@ -35,6 +35,8 @@ use crate::wire::{
 const FLUSH_EVERY: Duration = Duration::from_secs(5);
 /// How long the JVM's order to flush waits for records that are being read. The JVM itself waits for 2 s.
 const RECORDS_PATIENCE: Duration = Duration::from_millis(1500);
+/// How long that order waits for samples of Python workers.
+const PYTHON_PATIENCE: Duration = Duration::from_millis(300);
 /// Between looks at the JVM's own threads; what they do in the JVM's last moments is not seen.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 /// Number of stacks remembered as written: several samplers send the same ones. A forgotten one is written twice, which
@@ -99,6 +101,7 @@ impl Work {
         self.look_at_internal_threads(writer, true);
         let _ = self.flush(writer, false);
         self.serve(writer);
+        self.tables.settle_python(true);
         self.flush(writer, true)
     }
 
@@ -119,6 +122,8 @@ impl Work {
             }
             let watched = self.switches.iter().flat_map(SwitchMeter::descriptors);
             fds.extend(watched.map(|cpu| PollFd::new(cpu, PollFlags::POLLIN)));
+            let blocked = self.tables.python.blocked();
+            fds.extend(blocked.map(|to| PollFd::new(to, PollFlags::POLLOUT)));
             let _ = poll(
                 &mut fds,
                 PollTimeout::try_from(writer.heartbeat.unwrap_or(LOOK_EVERY).min(LOOK_EVERY))
@@ -131,6 +136,10 @@ impl Work {
             // Samples that were sent before the request have arrived by now.
             let most = if ordered { usize::MAX } else { 256 };
             samplers_gone |= self.read_samples(&writer.samples, most, &mut buffer);
+            self.tables.settle_python(false);
+            if ordered {
+                samplers_gone |= self.await_python(&writer.samples, &mut buffer);
+            }
             // What cannot be written stays large; trying again at once would only burn CPU.
             let paused = writer.status().recording() != RecordingState::On;
             if let Some(switches) = &mut self.switches {
@@ -184,6 +193,19 @@ impl Work {
         false
     }
 
+    /// Reads messages until the samples of Python workers whose tasks have ended are there, for a limited time; true if all
+    /// samplers are gone.
+    fn await_python(&mut self, from: &OwnedFd, buffer: &mut Vec<u8>) -> bool {
+        let until = Instant::now() + PYTHON_PATIENCE;
+        let mut gone = false;
+        while self.tables.python.waits() && !gone && Instant::now() < until {
+            let mut fds = [PollFd::new(from.as_fd(), PollFlags::POLLIN)];
+            let _ = poll(&mut fds, 10u8);
+            gone = self.read_samples(from, usize::MAX, buffer);
+        }
+        gone
+    }
+
     /// Reads events of the JVM; true if it is gone.
     fn read_events(&mut self, mut from: &UnixStream) -> bool {
         let mut chunk = [0u8; 64 << 10];
@@ -226,6 +248,10 @@ impl Work {
                 }
             }
             ToWriter::Tally(tally) => self.take_tally(tally),
+            ToWriter::Python(sent) => {
+                let has_stacks = sent.generation.saturating_add(1) >= self.generations.number();
+                self.tables.python_samples(sent, has_stacks);
+            }
         }
     }
 

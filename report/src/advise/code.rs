@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use unfuse_format::{Frame, FrameKind};
-use unfuse_postprocess::{PYTHON_THREAD, generated_hash};
+use unfuse_postprocess::{PYTHON_THREAD, generated_hash, line_name, python_line};
 
 use super::facts::{Facts, Stack, node_name, sum};
 use super::found::Found;
@@ -111,8 +111,10 @@ pub(super) fn python(facts: &Facts<'_>) -> Vec<Found> {
         return Vec::new();
     };
     let (stacks, cpu_s) = sum(own.into_iter());
+    let detail = python_line_of(facts, &plain);
     vec![Found {
         subject,
+        detail,
         seconds: facts.with_cpu_waits(cpu_s) + waited_s,
         saving: Saving {
             stacks,
@@ -121,6 +123,29 @@ pub(super) fn python(facts: &Facts<'_>) -> Vec<Found> {
         },
         ..Found::default()
     }]
+}
+
+/// `; most of the workers' time is in clean(job.py:12)`; empty if no line has half of it.
+fn python_line_of(facts: &Facts<'_>, nodes: &[usize]) -> String {
+    let mut lines: BTreeMap<String, f64> = BTreeMap::new();
+    let mut all = 0.0;
+    for stack in facts.of_nodes(nodes) {
+        if stack.thread != PYTHON_THREAD {
+            continue;
+        }
+        all += stack.cost.cpu_ns as f64;
+        if let Some(at) = python_line(stack.frames) {
+            let line = line_name(&stack.frames[at]);
+            *lines.entry(line).or_default() += stack.cost.cpu_ns as f64;
+        }
+    }
+    let most = lines.into_iter().max_by(|a, b| a.1.total_cmp(&b.1));
+    match most {
+        Some((line, ns)) if 2.0 * ns >= all => {
+            format!("; most of the workers' time is in {line}")
+        }
+        _ => String::new(),
+    }
 }
 
 /// The position of the innermost frame of generated code.

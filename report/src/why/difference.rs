@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use unfuse_postprocess::{OperatorKind, WaitReason};
 
-use super::parts::{Amount, Cause, OperatorFacts, Run};
+use super::parts::{Amount, Cause, OperatorFacts, PythonLines, Run};
 use super::words::{describe, plan_text};
 use super::{CauseKind, Part};
 use crate::numbered::Key;
@@ -18,10 +18,14 @@ pub(super) struct Side {
     pub(super) wall: Amount,
     parts: BTreeMap<Cause, Amount>,
     operators: BTreeMap<Key, OperatorFacts>,
+    /// Means of runs.
+    python: PythonLines,
     slots: f64,
     read_bytes: f64,
 }
 
+/// Before the line of Python code that explains a part.
+pub(super) const MOST_OF_IT: &str = ", most of it in ";
 /// Half the width of a 95% interval in standard deviations.
 const NORMAL: f64 = 1.96;
 /// A part that is smaller than this part of the larger wall time goes into the remainder.
@@ -57,6 +61,7 @@ impl Side {
             wall: plain(|run| run.wall_s),
             parts: parts.collect(),
             operators,
+            python: python_means(runs),
             slots: plain(|run| run.slots).s,
             read_bytes: plain(|run| run.read_bytes as f64).s,
         }
@@ -69,8 +74,10 @@ impl Side {
     /// Where the wall time went, most first; small parts are put together.
     pub(super) fn parts(&self) -> Vec<Part> {
         let mut found = Vec::new();
+        let nothing = PythonLines::new();
         for (cause, amount) in &self.parts {
-            let (kind, what) = describe(cause, |key| self.operators.get(key));
+            let (kind, mut what) = describe(cause, |key| self.operators.get(key));
+            what += &python_text(cause, &nothing, &self.python);
             found.push(Found {
                 kind,
                 what,
@@ -79,6 +86,46 @@ impl Side {
             });
         }
         finish(found, self.wall.s, self.wall.s)
+    }
+}
+
+/// The means of the lines of several runs.
+fn python_means(runs: &[Run]) -> PythonLines {
+    let mut means = PythonLines::new();
+    let of_runs = runs.iter().flat_map(|run| &run.python);
+    for (key, lines) in of_runs {
+        let sums = means.entry(key.clone()).or_default();
+        for (line, ns) in lines {
+            *sums.entry(line.clone()).or_default() += ns / runs.len() as f64;
+        }
+    }
+    means
+}
+
+/// The line of Python code that has most of the time of a cause, or most of what it takes more than before:
+/// `, most of it in clean(job.py:12)`. Empty if none has half of it.
+fn python_text(cause: &Cause, before: &PythonLines, after: &PythonLines) -> String {
+    let is_wanted = |key: &Key| match cause {
+        Cause::Operator(own) => own == key,
+        // A task waits while its worker computes.
+        Cause::Wait(WaitReason::Python) => true,
+        _ => false,
+    };
+    let mut changes: BTreeMap<&str, f64> = BTreeMap::new();
+    for (lines, sign) in [(before, -1.0), (after, 1.0)] {
+        let wanted = lines.iter().filter(|(key, _)| is_wanted(key));
+        for (line, ns) in wanted.flat_map(|(_, lines)| lines) {
+            *changes.entry(line).or_default() += sign * ns;
+        }
+    }
+    // What went away explains a query that became faster.
+    let all: f64 = changes.values().sum();
+    let most = changes
+        .iter()
+        .max_by(|a, b| (*a.1 * all).total_cmp(&(*b.1 * all)));
+    match most {
+        Some((line, ns)) if ns / all >= 0.5 => format!("{MOST_OF_IT}{line}"),
+        _ => String::new(),
     }
 }
 
@@ -146,7 +193,8 @@ pub(super) fn difference(before: &Side, after: &Side) -> Vec<Part> {
     found.extend(more_data(before, after, &mut left));
     for (cause, left) in left {
         let facts = |key: &Key| after.operators.get(key).or(before.operators.get(key));
-        let (kind, what) = describe(&cause, facts);
+        let (kind, mut what) = describe(&cause, facts);
+        what += &python_text(&cause, &before.python, &after.python);
         found.push(Found::new(kind, what, left));
     }
     finish(

@@ -24,7 +24,7 @@ use unfuse_postprocess::normalised;
 
 use crate::words::shell;
 use crate::{QuerySummary, Report, ReportError};
-use difference::{Side, difference};
+use difference::{MOST_OF_IT, Side, difference};
 
 pub(crate) use metrics::Basis;
 pub(crate) use page::{EarlierRuns, wall_times};
@@ -229,6 +229,9 @@ fn add_commands(
                 .filter(|other| *other != profile)
                 .map(|other| format!("unfuse report {shown} --against {} --open", shell(other))),
             CauseKind::Operator | CauseKind::Task if has_samples => {
+                Some(format!("unfuse top {shown} --query {query} --by line"))
+            }
+            CauseKind::Python if part.what.contains(MOST_OF_IT) => {
                 Some(format!("unfuse top {shown} --query {query} --by line"))
             }
             CauseKind::Python | CauseKind::Waiting | CauseKind::Gc if has_samples => {

@@ -4,7 +4,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use unfuse_format::{ApplicationRow, ExecutorRow, FormatError, StageAttempt, TaskRow};
 use unfuse_postprocess::{
-    Group, Operator, OperatorKind, Owner, PlanNode, Profile, WaitReason, Weight, normalised,
+    Group, Operator, OperatorKind, Owner, PlanNode, Profile, WaitReason, Weight, line_name,
+    normalised, python_line,
 };
 
 use super::metrics::{self, Basis};
@@ -94,6 +95,9 @@ pub(super) struct OperatorFacts {
     pub(super) rows: Option<i64>,
 }
 
+/// CPU time of lines of Python code, ns, by operator.
+pub(super) type PythonLines = BTreeMap<Key, BTreeMap<String, f64>>;
+
 /// A run of a query.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Run {
@@ -101,6 +105,8 @@ pub(crate) struct Run {
     /// They add up to the wall time.
     pub(super) parts: BTreeMap<Cause, Amount>,
     pub(super) operators: BTreeMap<Key, OperatorFacts>,
+    /// Lines in Python workers.
+    pub(super) python: PythonLines,
     /// Slots when it began.
     pub(super) slots: f64,
     /// Bytes that tasks read of files.
@@ -167,6 +173,7 @@ impl Run {
         let mut run = Self {
             wall_s: duration as f64 / 1e3,
             operators,
+            python: python_lines(profile, costs, &keys),
             slots,
             ..Self::default()
         };
@@ -374,6 +381,22 @@ fn key_text(node: &PlanNode, kind: OperatorKind) -> String {
     let pushes = |what: &str| !node.detail.contains(&format!("{what}: []"));
     let filters = (pushes("PartitionFilters"), pushes("PushedFilters"));
     normalised(&format!("{}\n{columns} {filters:?}", node.operator))
+}
+
+/// The lines of Python code that the workers of operators ran.
+fn python_lines(profile: &Profile, costs: &Costs<'_>, keys: &[Key]) -> PythonLines {
+    let mut lines = PythonLines::new();
+    for (group, attribution, cost) in &costs.stacks {
+        let Owner::Node(_, node) = attribution.owner else {
+            continue;
+        };
+        let frames = profile.stacks.get(&group.stack).map_or(&[][..], |f| f);
+        if let Some(at) = python_line(frames) {
+            let of = lines.entry(keys[node].clone()).or_default();
+            *of.entry(line_name(&frames[at])).or_default() += cost.cpu_ns as f64;
+        }
+    }
+    lines
 }
 
 /// What a sum of samples or waits is about.

@@ -17,6 +17,7 @@ mod planted_links;
 mod plugin;
 mod pod;
 mod push;
+mod python;
 mod recipes;
 mod records;
 mod scarcity;

@@ -76,17 +76,18 @@ part! {
     /// One frame of a callchain.
     #[derive(Eq, Hash)]
     pub struct Frame {
-        /// `java`, `interpreted`, `native`, `kernel`, `stub`, `wait` (a leaf that says what the thread waited for: `[run queue]`, a
-        /// CPU; `[waiting]`, unknown, with the stack of the last CPU sample) or `unknown` (`[code cache]`, code that the JVM had not
-        /// described; `[callers unknown]`, a root whose callers are unknown).
+        /// `java`, `interpreted`, `native`, `kernel`, `stub`, `python` (in a worker process; the frames before it are those of Spark's
+        /// code that talks to the worker), `wait` (a leaf that says what the thread waited for: `[run queue]`, a CPU; `[waiting]`,
+        /// unknown, with the stack of the last CPU sample) or `unknown` (`[code cache]`, code that the JVM had not described;
+        /// `[callers unknown]`, a root whose callers are unknown).
         pub kind: FrameKind,
         /// Binary class name with dots; empty where the frame is no Java frame.
         pub class: String,
-        /// Method name, native symbol or stub name.
+        /// Method name, native symbol, stub name, or name of a Python function.
         pub method: String,
-        /// JVM signature of the method.
+        /// JVM signature of the method; of a Python frame the text of its line, if its file could be read.
         pub signature: String,
-        /// Source file of a Java frame, library of a native one.
+        /// Source file of a Java frame, library of a native one, path of a Python file as the interpreter knows it.
         pub file: String,
         /// Source line; 0 if unknown.
         pub line: u32,

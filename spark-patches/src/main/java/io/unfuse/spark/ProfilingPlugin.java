@@ -129,6 +129,7 @@ public final class ProfilingPlugin implements SparkPlugin {
                 Agent.taskStart(task.stageId(), task.stageAttemptNumber(), task.taskAttemptId());
                 TaskMeter.taskStarted(task);
                 RecordTap.taskStarted(task);
+                PythonWorkers.taskStarted(task);
             } catch (Throwable error) {
                 Agent.failed("marking a task", error);
             }
