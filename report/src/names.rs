@@ -5,8 +5,7 @@ use std::collections::{HashMap, HashSet};
 use unfuse_format::{Frame, StackId};
 
 use crate::model::FrameNames;
-use unfuse_postprocess::method_name;
-use unfuse_postprocess::{Profile, generated_hash};
+use unfuse_postprocess::{Profile, generated_hash, is_python, line_name, method_name};
 
 /// The frames of every stack with samples, as numbers.
 #[derive(Debug, Default)]
@@ -42,18 +41,20 @@ impl Names {
 
     fn number<'a>(&mut self, frame: &'a Frame, known: &mut Known<'a>) -> u32 {
         let generated = generated_hash(&frame.file).is_some();
-        let line = if generated { frame.line } else { 0 };
+        let python = is_python(frame);
+        let line = if generated || python { frame.line } else { 0 };
         let kind = match generated {
             true => "generated",
             false => frame.kind.as_str(),
         };
-        let key = (kind, frame.class.as_str(), frame.method.as_str(), line);
+        let of = if python { &frame.file } else { &frame.class };
+        let key = (kind, of.as_str(), frame.method.as_str(), line);
         let next = self.table.names.len() as u32;
         *known.entry(key).or_insert_with(|| {
-            let name = method_name(frame);
             self.table.names.push(match line {
-                0 => name,
-                line => format!("{name}:{line}"),
+                _ if python => line_name(frame),
+                0 => method_name(frame),
+                line => format!("{}:{line}", method_name(frame)),
             });
             let kinds = &mut self.table.kinds;
             let position = kinds.iter().position(|known| known == kind);
@@ -69,5 +70,5 @@ impl Names {
 /// Numbers of frames.
 type Known<'a> = HashMap<FrameKey<'a>, u32, ahash::RandomState>;
 
-/// Kind, class, method and, in generated code, the line.
+/// Kind, class or Python file, method and, in generated code and Python, the line.
 type FrameKey<'a> = (&'a str, &'a str, &'a str, u32);

@@ -36,7 +36,7 @@ use worker::{Found, Job, Sample, Worker};
 const SEND_EVERY: Duration = Duration::from_secs(2);
 /// Number of processes that are remembered, those without a job included.
 const MOST_WORKERS: usize = 512;
-/// Longest pause between two looks at workers that use no CPU time, in periods.
+/// How much longer the pause between two looks becomes while workers use little CPU time.
 const IDLE: u32 = 4;
 /// Number of stacks remembered as sent; a forgotten one is sent again.
 const REMEMBERED: usize = 8_192;
@@ -70,6 +70,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
     if let Err(e) = keep_inspection() {
         return status.fail(Failure::Python, e.raw_os_error().unwrap_or(libc::EPERM));
     }
+    let pause_ns = assignment.period_ns;
     let mut sampler = Sampler {
         status,
         assignment,
@@ -80,6 +81,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         sent: Instant::now(),
         generation: status.generation(),
         idle: 1,
+        pause_ns,
         random: monotonic_ns() | 1,
         buffer: Vec::new(),
         closed: false,
@@ -111,8 +113,9 @@ struct Sampler<'a> {
     texts: FileTexts,
     sent: Instant,
     generation: u64,
-    /// Length of the next pause, in periods.
+    /// Length of the next pause: so many times this.
     idle: u32,
+    pause_ns: u64,
     random: u64,
     buffer: Vec<u8>,
     /// Whether the writer has ended.
@@ -143,7 +146,7 @@ impl Sampler<'_> {
 
     /// Waits for the next look, or for an order if no worker has a job. Returns whether the JVM has ended.
     fn wait(&mut self) -> bool {
-        let pause = Duration::from_nanos(self.pause_ns());
+        let pause = Duration::from_nanos(self.next_pause_ns());
         let mut fds = [
             PollFd::new(self.assignment.jvm_ends.as_fd(), PollFlags::POLLIN),
             PollFd::new(self.assignment.orders.as_fd(), PollFlags::POLLIN),
@@ -166,14 +169,13 @@ impl Sampler<'_> {
         fds[0].revents().is_some_and(|ready| !ready.is_empty())
     }
 
-    /// Time until the next look: a period that changes at random, so that no loop of a worker keeps in step with it.
-    fn pause_ns(&mut self) -> u64 {
+    /// Time until the next look, changed at random, so that no loop of a worker keeps in step with it.
+    fn next_pause_ns(&mut self) -> u64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        let period = self.assignment.period_ns;
-        let quarter = (period / 4).max(1);
-        u64::from(self.idle) * (period - quarter + self.random % (2 * quarter))
+        let quarter = (self.pause_ns / 4).max(1);
+        u64::from(self.idle) * (self.pause_ns - quarter + self.random % (2 * quarter))
     }
 
     fn take_orders(&mut self) {
@@ -213,7 +215,7 @@ impl Sampler<'_> {
             worker.begin(job, callers, self.assignment.period_ns);
             self.busy.insert(job.pid);
         }
-        self.idle = 1;
+        (self.idle, self.pause_ns) = (1, self.assignment.period_ns);
     }
 
     /// Forgets the worker without a job that was used least recently, if there are many.
@@ -251,13 +253,15 @@ impl Sampler<'_> {
     fn look(&mut self) {
         let period_ns = self.assignment.period_ns;
         let mut is_active = false;
+        let mut soonest = period_ns;
         for pid in self.busy.clone() {
             let Some(mut worker) = self.workers.remove(&pid) else {
                 continue;
             };
             // Looks are irregular, so a little less than a period is one.
             match worker.look(period_ns - period_ns / 8) {
-                Found::Nothing => {}
+                // A thread cannot use CPU time faster than it passes.
+                Found::Nothing(left) => soonest = soonest.min(left),
                 Found::Unknown => {
                     is_active = true;
                     if let Some(e) = worker.open(&self.workers) {
@@ -279,9 +283,9 @@ impl Sampler<'_> {
             }
             self.workers.insert(pid, worker);
         }
-        self.idle = match is_active {
-            true => 1,
-            false => (self.idle + 1).min(IDLE),
+        (self.idle, self.pause_ns) = match is_active {
+            true => (1, period_ns),
+            false => ((self.idle + 1).min(IDLE), soonest.max(period_ns / 8)),
         };
     }
 

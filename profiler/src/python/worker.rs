@@ -57,8 +57,8 @@ pub(super) struct Sample {
 
 /// What a look at a worker found.
 pub(super) enum Found {
-    /// It has used little CPU time since the last sample.
-    Nothing,
+    /// It has used little CPU time since the last sample; so much more makes the next one, ns.
+    Nothing(u64),
     /// It has used CPU time, and there is no stack.
     Unknown,
     Sampled(Sample),
@@ -121,11 +121,11 @@ impl Worker {
     /// Takes a sample if the worker has used `least` ns of CPU time since the last one and runs now.
     pub(super) fn look(&mut self, least: u64) -> Found {
         let Some(before) = process_cpu_ns(self.pid) else {
-            return Found::Nothing;
+            return Found::Nothing(least);
         };
         let ns = before.saturating_sub(self.counted_ns);
         if ns < least {
-            return Found::Nothing;
+            return Found::Nothing(least - ns);
         }
         let Access::Open(interpreter) = &self.access else {
             return Found::Unknown;
@@ -272,7 +272,7 @@ compute(1)
                 Found::Unknown => {
                     assert!(worker.open(others).is_none(), "it can be read");
                 }
-                Found::Nothing => {}
+                Found::Nothing(_) => {}
             }
             assert!(Instant::now() < until);
             std::thread::sleep(Duration::from_millis(1));

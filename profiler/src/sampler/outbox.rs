@@ -264,6 +264,7 @@ mod tests {
                     assert!(rows.iter().all(|row| known.contains(&row.stack)));
                     counted += rows.len();
                 }
+                Incoming::Message(ToWriter::Python(_)) => panic!("it is no sampler of Python"),
                 Incoming::Message(ToWriter::Tally(_)) | Incoming::Empty => {}
                 Incoming::Closed => break,
             }

@@ -97,6 +97,7 @@ const FRAMES: [string, string][] = [
   ["k-generated", "generated code"],
   ["k-java", "Java"],
   ["k-interpreted", "interpreted"],
+  ["k-python", "Python"],
   ["k-native", "native"],
   ["k-kernel", "kernel"],
 ];
