@@ -309,9 +309,9 @@ compute(1)
         let other = look(std::process::id()).unwrap().born;
         assert!(open.of_sibling(std::process::id(), other).is_none());
         assert!(first.is_same(look(two.1[0]).unwrap().born));
+        let parent = two.1[0];
         drop(two);
-        let (_, ended) = workers.into_iter().next().unwrap();
-        assert!(!ended.is_alive());
+        assert!(!workers[&parent].is_alive());
     }
 
     #[test]
