@@ -13,7 +13,7 @@ use unfuse_profiler::options::Options;
 use crate::jni_env::{clear_exception, with_event_env};
 use crate::library::jar_path;
 use crate::log;
-use crate::properties::{set_properties, ui_properties};
+use crate::properties::{program_properties, set_properties};
 
 /// Options for [`vm_init`], whose work is impossible in `Agent_OnLoad`: HotSpot accepts no new system properties there,
 /// and there is no class loader yet.
@@ -38,7 +38,7 @@ unsafe extern "system" fn vm_init(env: *mut jvmtiEnv, jni: *mut JNIEnv, _: jthre
     let added = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
         let options = OPTIONS.get()?;
         let tell = |env: &mut Env<'_>| {
-            let set = set_properties(env, &ui_properties(options));
+            let set = set_properties(env, &program_properties(options));
             clear_exception(env);
             set
         };

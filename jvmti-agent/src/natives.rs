@@ -8,8 +8,8 @@ use jni::strings::JNIStr;
 use jni::sys::{jboolean, jint, jlong};
 use jni::{Env, EnvUnowned, NativeMethod, jni_str};
 use unfuse_codemap::{Mark, MarkKind};
-use unfuse_profiler::RecordingState;
 use unfuse_profiler::clock::monotonic_ns;
+use unfuse_profiler::{Metric, RecordingState};
 
 use crate::agent::with_agent;
 use crate::jni_env::with_caller;
@@ -20,7 +20,7 @@ use crate::{log, threads};
 /// those of a library that another class loader has loaded. After an error an exception may be pending.
 pub(crate) fn register(env: &mut Env<'_>) -> jni::errors::Result<()> {
     let class = load_class(env, NATIVE)?;
-    let methods: [(&JNIStr, &JNIStr, *mut c_void); 7] = [
+    let methods: [(&JNIStr, &JNIStr, *mut c_void); 8] = [
         (
             jni_str!("taskStart"),
             jni_str!("(IIJ)V"),
@@ -35,6 +35,11 @@ pub(crate) fn register(env: &mut Env<'_>) -> jni::errors::Result<()> {
             jni_str!("recording"),
             jni_str!("()I"),
             Java_io_unfuse_spark_common_Native_recording as *mut c_void,
+        ),
+        (
+            jni_str!("metric"),
+            jni_str!("(I)J"),
+            Java_io_unfuse_spark_common_Native_metric as *mut c_void,
         ),
         (
             jni_str!("event"),
@@ -87,7 +92,7 @@ fn mark(kind: MarkKind, stage: i32, stage_attempt: i32, task: i64) {
     });
 }
 
-// Marks are made for every task, so the first three natives do not look at their environment.
+// Marks are made for every task, so the first natives do not look at their environment.
 
 /// `void taskStart(int stage, int stageAttempt, long taskAttemptId)`
 #[unsafe(no_mangle)]
@@ -117,6 +122,18 @@ pub extern "system" fn Java_io_unfuse_spark_common_Native_recording(
     _: JClass<'_>,
 ) -> jint {
     with_agent(|agent| agent.session.recording() as jint).unwrap_or(0)
+}
+
+/// `long metric(int place)`: see [`Metric`]; 0 without an agent or at an unknown place
+#[unsafe(no_mangle)]
+pub extern "system" fn Java_io_unfuse_spark_common_Native_metric(
+    _: EnvUnowned<'_>,
+    _: JClass<'_>,
+    place: jint,
+) -> jlong {
+    let metric = usize::try_from(place).ok().and_then(Metric::at);
+    let value = with_agent(|agent| metric.map_or(0, |metric| agent.session.metric(metric)));
+    value.unwrap_or(0).cast_signed()
 }
 
 /// `boolean event(byte[] json)`

@@ -13,9 +13,15 @@ use crate::library::own_path;
 /// The way in which the agent was loaded, `flag` or `plugin`; read by the plugin.
 pub(crate) const AGENT_PROPERTY: &str = "unfuse.agent";
 
-/// The profile directory, and the program that reads it; `ReportProgram` reads them.
-const UI_DIR_PROPERTY: &str = "unfuse.ui.dir";
-const UI_PROGRAM_PROPERTY: &str = "unfuse.ui.program";
+/// The profile directory, and the program that reads it; `UnfuseProgram` reads them.
+const DIR_PROPERTY: &str = "unfuse.dir";
+const PROGRAM_PROPERTY: &str = "unfuse.program";
+
+/// Set if Spark's pages get the tab; `ReportProgram` reads it.
+const TAB_PROPERTY: &str = "unfuse.tab";
+
+/// Time between two answers about contention, ms; `ContentionMonitor` reads it.
+const CONTENTION_PROPERTY: &str = "unfuse.contention.millis";
 
 /// The flag for executors; read by `ExecutorAgent`.
 pub(crate) const EXECUTOR_PROPERTY: &str = "unfuse.executor.agentpath";
@@ -35,9 +41,9 @@ pub(crate) const REDACT_PROPERTY: &str = "unfuse.records.redact";
 /// Name and value.
 pub(crate) type Property = (&'static str, String);
 
-/// System properties for `ReportProgram`: the profile directory, and the program that reads it, which is expected next
-/// to this library.
-pub(crate) fn ui_properties(options: &Options) -> Vec<Property> {
+/// System properties for those who run `unfuse` on the profile: its directory, and the program, which is expected next to this
+/// library.
+pub(crate) fn program_properties(options: &Options) -> Vec<Property> {
     let properties = || {
         let dir = match &options.config.uri {
             Some(uri) => uri.into(),
@@ -45,14 +51,20 @@ pub(crate) fn ui_properties(options: &Options) -> Vec<Property> {
         };
         let program = Path::new(&own_path()?).with_file_name("unfuse");
         Some(vec![
-            (UI_DIR_PROPERTY, dir.to_str()?.to_owned()),
-            (UI_PROGRAM_PROPERTY, program.to_str()?.to_owned()),
+            (DIR_PROPERTY, dir.to_str()?.to_owned()),
+            (PROGRAM_PROPERTY, program.to_str()?.to_owned()),
         ])
     };
-    match options.tab {
-        Tab::Off => Vec::new(),
-        Tab::On | Tab::Only => properties().unwrap_or_default(),
+    let Some(mut properties) = properties() else {
+        return Vec::new();
+    };
+    if options.tab != Tab::Off {
+        properties.push((TAB_PROPERTY, "on".to_owned()));
     }
+    if let Some(every) = options.contention {
+        properties.push((CONTENTION_PROPERTY, every.as_millis().to_string()));
+    }
+    properties
 }
 
 /// Sets system properties. After an error an exception may be pending.

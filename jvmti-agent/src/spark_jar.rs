@@ -17,7 +17,8 @@ use crate::library::{JAR, jar_path};
 use crate::log;
 use crate::properties::{
     AGENT_PROPERTY, EXECUTOR_PROPERTY, FOLDERS_PROPERTY, HEARTBEAT_PROPERTY, Property,
-    RECORDS_PROPERTY, REDACT_PROPERTY, SPOOL_PROPERTY, URI_PROPERTY, set_properties, ui_properties,
+    RECORDS_PROPERTY, REDACT_PROPERTY, SPOOL_PROPERTY, URI_PROPERTY, program_properties,
+    set_properties,
 };
 
 /// Prefix of the names of classes of generated code, see `BoundaryCalls`.
@@ -125,7 +126,7 @@ fn add_jar(agent: &Agent) -> Option<()> {
 
 /// System properties for classes of the jar; `None` if a path in them is not UTF-8.
 fn properties(agent: &Agent) -> Option<Vec<Property>> {
-    let mut properties = ui_properties(&agent.options);
+    let mut properties = program_properties(&agent.options);
     let way = if agent.options.plugin {
         "plugin"
     } else {

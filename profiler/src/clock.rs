@@ -26,6 +26,11 @@ pub fn process_cpu_ns(pid: u32) -> Option<u64> {
     (done == 0).then(|| now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64)
 }
 
+/// CPU time of the calling process, ns.
+pub fn own_cpu_ns() -> u64 {
+    read(libc::CLOCK_PROCESS_CPUTIME_ID)
+}
+
 fn read(clock: libc::clockid_t) -> u64 {
     let mut now = libc::timespec {
         tv_sec: 0,

@@ -17,6 +17,7 @@ use crate::clock::monotonic_ns;
 use crate::config::Config;
 use crate::identity::{Identity, raise_capabilities, retain_capabilities};
 use crate::interpreter::Layout;
+use crate::metrics::OwnCpu;
 use crate::pause::{FOLLOW, PauseListener};
 use crate::perf_event::HostSwitches;
 use crate::process;
@@ -157,7 +158,9 @@ impl Manager<'_> {
         let pauses = PauseListener::bind(self.jvm).ok();
         let mut messages = Messages::default();
         let mut received = Progress::All;
+        let mut own_cpu = OwnCpu::default();
         loop {
+            own_cpu.add_to(self.status());
             let mut fds = vec![
                 PollFd::new(self.jvm_ends.as_fd(), PollFlags::POLLIN),
                 PollFd::new(self.from_jvm.as_fd(), PollFlags::POLLIN),

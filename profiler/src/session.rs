@@ -15,7 +15,7 @@ use crate::clock::thread_cpu_ns;
 use crate::config::Config;
 use crate::names::LONGEST_THREAD_NAME;
 use crate::pause::RecordingState;
-use crate::status::{Counter, StatusWords};
+use crate::status::{Counter, Failure, StatusWords};
 use crate::timer::TimerRings;
 use crate::wire::{ToManager, send_at_once};
 
@@ -77,7 +77,7 @@ impl Session {
         Self { shipped, ..self }
     }
 
-    fn status(&self) -> StatusWords<'_> {
+    pub(crate) fn status(&self) -> StatusWords<'_> {
         StatusWords::new(&self.map)
     }
 
@@ -245,6 +245,15 @@ impl Session {
     /// Counts events that were dropped for lack of space.
     pub fn count_lost_events(&self, events: u64) {
         self.status().add(Counter::LostEvents, events);
+    }
+
+    /// Whether nothing is written any more: the writer or the manager has ended, or the profile cannot be written.
+    pub(crate) fn has_stopped(&self) -> bool {
+        let status = self.status();
+        hung_up(&self.events)
+            || hung_up(&self.to_manager)
+            || status.failure(Failure::Identity).is_some()
+            || status.failure(Failure::Writer).is_some()
     }
 
     /// A failure of our processes to report to the user, once: purpose and errno.

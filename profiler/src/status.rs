@@ -37,6 +37,11 @@ enum Word {
     PausedNs,
     SwitchesErrno,
     PythonErrno,
+    Samples,
+    LostSamples,
+    SampledNs,
+    WrittenBytes,
+    OwnNs,
 }
 
 /// Kinds of failures; the word contains the errno of the last one.
@@ -79,6 +84,8 @@ pub(crate) enum Counter {
     BriefThreads,
     /// CPU time of these, as far as measured, ns.
     BriefNs,
+    /// CPU time of the profiler's own processes, ns.
+    OwnNs,
 }
 
 impl Counter {
@@ -89,8 +96,22 @@ impl Counter {
             Self::SamplersDied => Word::SamplersDied,
             Self::BriefThreads => Word::BriefThreads,
             Self::BriefNs => Word::BriefNs,
+            Self::OwnNs => Word::OwnNs,
         }
     }
+}
+
+/// What the writer has received and written since it started.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Progress {
+    /// Samples, without those that were lost.
+    pub(crate) samples: u64,
+    /// Samples that were lost.
+    pub(crate) lost_samples: u64,
+    /// CPU time that the samples stand for, ns.
+    pub(crate) sampled_ns: u64,
+    /// Bytes of the profile, also those deleted meanwhile.
+    pub(crate) written_bytes: u64,
 }
 
 /// The status words of a code map.
@@ -131,6 +152,24 @@ impl<'a> StatusWords<'a> {
     /// The value of a counter.
     pub(crate) fn count(self, counter: Counter) -> u64 {
         self.get(counter.word())
+    }
+
+    /// What the writer has received and written so far.
+    pub(crate) fn progress(self) -> Progress {
+        Progress {
+            samples: self.get(Word::Samples),
+            lost_samples: self.get(Word::LostSamples),
+            sampled_ns: self.get(Word::SampledNs),
+            written_bytes: self.get(Word::WrittenBytes),
+        }
+    }
+
+    /// Sets it. Only the writer does.
+    pub(crate) fn set_progress(self, progress: Progress) {
+        self.set(Word::Samples, progress.samples);
+        self.set(Word::LostSamples, progress.lost_samples);
+        self.set(Word::SampledNs, progress.sampled_ns);
+        self.set(Word::WrittenBytes, progress.written_bytes);
     }
 
     /// Counts a thread that ended before it got a sampler.

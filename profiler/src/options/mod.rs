@@ -5,6 +5,7 @@ mod table;
 
 use std::fmt::Write;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use unfuse_format::Retention;
 
@@ -37,6 +38,8 @@ pub struct Options {
     pub records: Option<KeptRecords>,
     /// How exactly compiled code separates operators.
     pub regions: Regions,
+    /// Time between two answers about contention for Spark's metrics; none without them.
+    pub contention: Option<Duration>,
     /// Errors; the other options are valid.
     pub complaints: Vec<String>,
 }
@@ -150,8 +153,6 @@ pub fn describe_options() -> String {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -222,6 +223,17 @@ mod tests {
             assert_eq!(of(wrong), Some(Duration::from_secs(2)));
             assert!(Options::parse(wrong).complaints[0].contains("such as 2s"));
         }
+    }
+
+    #[test]
+    fn contention_is_off_unless_asked_for() {
+        let of = |text: &str| Options::parse(text).contention;
+        assert_eq!(of(""), None);
+        assert_eq!(of("contention=off"), None);
+        assert_eq!(of("contention=10s"), Some(Duration::from_secs(10)));
+        let wrong = Options::parse("contention=500ms");
+        assert_eq!(wrong.contention, None);
+        assert!(wrong.complaints[0].contains("from 1s to 10m"));
     }
 
     #[test]

@@ -229,13 +229,33 @@ pub const OPTIONS: &[AgentOption] = &[
         },
     },
     AgentOption {
+        name: "contention",
+        values: "a duration from `1s` to `10m`, or `off`",
+        default: "`off`",
+        meaning: "How often the driver computes what others cost its running queries, for Spark's metrics and listeners \
+                  (docs/spark-metrics.md). It runs `unfuse blame` for it.",
+        otherwise: DEFAULT,
+        set: |options, value| {
+            options.contention = interval(
+                value,
+                CONTENTION,
+                "a duration such as 10s, from 1s to 10m, or off is expected",
+            )?;
+            Ok(())
+        },
+    },
+    AgentOption {
         name: "heartbeat",
         values: "a duration from `100ms` to `10m`, or `off`",
         default: "`2s`",
         meaning: "How often to record the use of resources by tasks and the host, for `unfuse blame`.",
         otherwise: DEFAULT,
         set: |options, value| {
-            options.config.heartbeat = heartbeat(value)?;
+            options.config.heartbeat = interval(
+                value,
+                HEARTBEATS,
+                "a duration such as 2s or 500ms, from 100ms to 10m, or off is expected",
+            )?;
             Ok(())
         },
     },
@@ -339,16 +359,21 @@ fn number(value: &str, range: RangeInclusive<u32>, expected: &str) -> Result<u32
 /// Allowed intervals of heartbeats.
 const HEARTBEATS: RangeInclusive<Duration> = Duration::from_millis(100)..=Duration::from_secs(600);
 
-/// An interval of heartbeats; `None` for `off`.
-fn heartbeat(text: &str) -> Result<Option<Duration>, String> {
+/// Allowed intervals of answers about contention.
+const CONTENTION: RangeInclusive<Duration> = Duration::from_secs(1)..=Duration::from_secs(600);
+
+/// An interval; `None` for `off`.
+fn interval(
+    text: &str,
+    allowed: RangeInclusive<Duration>,
+    expected: &str,
+) -> Result<Option<Duration>, String> {
     if text == "off" {
         return Ok(None);
     }
     units::parse_duration(text)
         .ok()
-        .filter(|duration| HEARTBEATS.contains(duration))
+        .filter(|duration| allowed.contains(duration))
         .map(Some)
-        .ok_or_else(|| {
-            "a duration such as 2s or 500ms, from 100ms to 10m, or off is expected".to_owned()
-        })
+        .ok_or_else(|| expected.to_owned())
 }

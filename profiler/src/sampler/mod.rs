@@ -30,6 +30,7 @@ use unfuse_codemap::CodeMap;
 use crate::clock::monotonic_ns;
 use crate::identity::raise_capabilities;
 use crate::interpreter::{Layout, Methods};
+use crate::metrics::OwnCpu;
 use crate::pause::RecordingState;
 use crate::process;
 use crate::share::TaskShare;
@@ -117,6 +118,7 @@ struct Sampler<'a> {
     paused: bool,
     /// Samples of the thread so far.
     taken: u64,
+    own_cpu: OwnCpu,
 }
 
 impl<'a> Sampler<'a> {
@@ -179,6 +181,7 @@ impl<'a> Sampler<'a> {
             sent: Instant::now(),
             paused: false,
             taken: 0,
+            own_cpu: OwnCpu::default(),
         })
     }
 
@@ -313,7 +316,9 @@ impl<'a> Sampler<'a> {
         self.outbox.tally(lost_samples, self.timeline.take_lost());
         self.timeline
             .forget_before(monotonic_ns().saturating_sub(30 * GRACE_NS));
-        if !self.outbox.send() || wakeup.over {
+        let sent = self.outbox.send();
+        self.own_cpu.add_to(self.status);
+        if !sent || wakeup.over {
             self.source.close();
             return Next::End;
         }

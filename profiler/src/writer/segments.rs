@@ -59,6 +59,11 @@ impl Segments {
         self.by_generation().map(|segment| segment.written()).sum()
     }
 
+    /// Bytes written so far to all tables.
+    pub(super) fn written_in_all(&mut self) -> u64 {
+        self.all().map(|segment| segment.written()).sum()
+    }
+
     fn by_generation(&mut self) -> impl Iterator<Item = &mut dyn OpenSegment> {
         self.all()
             .filter(|segment| segment.table().lifetime() == Lifetime::Generation)

@@ -24,9 +24,10 @@ use super::outside::OutsideMeter;
 use super::switches::SwitchMeter;
 use super::tables::{Tables, frame, sample_of};
 use crate::clock::{EpochOffset, monotonic_ns};
+use crate::metrics::OwnCpu;
 use crate::pause::RecordingState;
 use crate::recent::RecentSet;
-use crate::status::{Counter, Failure};
+use crate::status::{Counter, Failure, Progress};
 use crate::wire::{
     Incoming, SentPiece, Tally, ToWriter, WireSamples, WireStack, WireStacks, receive,
 };
@@ -58,6 +59,9 @@ pub(super) struct Work {
     outside: OutsideMeter,
     switches: Option<SwitchMeter>,
     completeness: Completeness,
+    /// CPU time that the samples stand for, ns.
+    sampled_ns: u64,
+    own_cpu: OwnCpu,
     /// When the JVM's own threads were read, ns since the epoch.
     looked_ns: i64,
     /// The number of the flush that the JVM requested.
@@ -89,6 +93,8 @@ impl Work {
             outside,
             switches,
             completeness: Completeness::default(),
+            sampled_ns: 0,
+            own_cpu: OwnCpu::default(),
             looked_ns: clock.epoch_ns(monotonic_ns()),
             ordered: 0,
             ending: false,
@@ -166,6 +172,7 @@ impl Work {
                 beat = Instant::now();
                 looked = beat;
             }
+            self.tell_progress(writer);
             if ordered
                 || flushed.elapsed() >= self.generations.flush_every(FLUSH_EVERY)
                 || (self.tables.is_large() && !failing)
@@ -179,6 +186,17 @@ impl Work {
                 }
             }
         }
+    }
+
+    /// Sets the numbers that the JVM shows as metrics.
+    fn tell_progress(&mut self, writer: &Writer<'_>) {
+        writer.status().set_progress(Progress {
+            samples: self.tables.process.samples,
+            lost_samples: self.tables.process.lost_samples,
+            sampled_ns: self.sampled_ns,
+            written_bytes: self.tables.segments.written_in_all(),
+        });
+        self.own_cpu.add_to(writer.status());
     }
 
     /// Reads messages of samplers, at most `most`; true if all samplers are gone.
@@ -279,6 +297,9 @@ impl Work {
 
     fn take_samples(&mut self, tid: u32, thread: &str, rows: Vec<WireSamples>) {
         for row in rows {
+            if !row.waiting {
+                self.sampled_ns = self.sampled_ns.saturating_add(row.weight_ns);
+            }
             self.tables.segments.samples.push(SampleRow {
                 tid,
                 thread: thread.to_owned(),
@@ -354,6 +375,7 @@ impl Work {
             }
             let process = &mut self.tables.process;
             process.samples += used.samples;
+            self.sampled_ns += used.ns;
             self.tables.segments.samples.push(SampleRow {
                 tid: used.tid,
                 thread: used.thread,

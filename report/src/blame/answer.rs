@@ -1,6 +1,6 @@
 //! The answer as data, which `--json` prints and the text is made from.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -109,6 +109,19 @@ pub(super) struct Victim {
     pub(super) counted_seconds: f64,
     /// The culprit with the largest part, other than the query itself.
     pub(super) main_culprit: Option<String>,
+    /// The same among other queries and processes outside Spark, with the blocked time that it caused and the part of it that
+    /// the kernel counted, s.
+    #[serde(skip)]
+    #[ts(skip)]
+    pub(super) main_other: Option<(String, f64, f64)>,
+    /// Its application; empty for CSV files.
+    #[serde(skip)]
+    #[ts(skip)]
+    pub(super) application: String,
+    /// The id of its Spark SQL execution.
+    #[serde(skip)]
+    #[ts(skip)]
+    pub(super) execution: Option<i64>,
 }
 
 /// One line of a ranking.
@@ -221,11 +234,19 @@ impl Answer {
         let workload = index.workload;
         let notes = notes(workload, index.graph, input);
         let paths = index.paths(question);
+        let executions: BTreeMap<QueryId, Option<i64>> = input
+            .executions
+            .iter()
+            .map(|((_, execution), query)| (*query, *execution))
+            .collect();
         let mut victims: Vec<Victim> = index
             .graph
             .victims()
             .filter(|query| question.victim.is_none_or(|victim| victim == *query))
-            .map(|query| victim(index, question, query))
+            .map(|query| Victim {
+                execution: executions.get(&query).copied().flatten(),
+                ..victim(index, question, query)
+            })
             .collect();
         victims.sort_by(|a, b| b.blocked_seconds.total_cmp(&a.blocked_seconds));
         Self {

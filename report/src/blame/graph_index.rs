@@ -81,10 +81,12 @@ pub(super) fn victim(index: &GraphIndex<'_>, question: &Question<'_>, query: Que
         .and_then(|node| node.impact.get(&query))
         .map_or(0.0, |impact| impact.seconds);
     let counted = index.graph.counted.iter();
-    let counted = counted.filter(|((victim, _), _)| *victim == query);
-    let counted = counted.map(|(_, seconds)| *seconds);
+    let counted: BTreeMap<Culprit, f64> = counted
+        .filter(|((victim, _), _)| *victim == query)
+        .map(|((_, culprit), seconds)| (*culprit, *seconds))
+        .collect();
     let mut take = |culprit| culprits.remove(&culprit).unwrap_or(0.0);
-    Victim {
+    let victim = Victim {
         query: query.0,
         name: workload
             .query(query)
@@ -102,10 +104,25 @@ pub(super) fn victim(index: &GraphIndex<'_>, question: &Question<'_>, query: Que
         by_hypervisor_seconds: take(Culprit::Known(KnownProcess::Hypervisor)),
         by_unknown_seconds: take(Culprit::Unknown),
         queued_seconds: sum(run_queue(index.paths.get(&query).into_iter().flatten())),
-        counted_seconds: sum(counted),
+        counted_seconds: sum(counted.values().copied()),
         by_itself_seconds: itself,
-        by_others_seconds: sum(culprits.into_values()),
+        by_others_seconds: 0.0,
         main_culprit: main,
+        main_other: None,
+        application: workload
+            .query(query)
+            .map_or_else(String::new, |query| query.application.clone()),
+        execution: None,
+    };
+    let others = culprits.iter();
+    let main = others.max_by(|(_, a), (_, b)| a.total_cmp(b));
+    Victim {
+        main_other: main.map(|(culprit, seconds)| {
+            let counted = counted.get(culprit).copied().unwrap_or(0.0);
+            (name_of(workload, *culprit), *seconds, counted)
+        }),
+        by_others_seconds: sum(culprits.into_values()),
+        ..victim
     }
 }
 

@@ -19,7 +19,7 @@ const ALWAYS: SpanMs = (i64::MIN, i64::MAX);
 
 /// The least and the most that the wall time becomes shorter for each second that is attributed to a neighbour: waits are shared
 /// out by use, and without one neighbour others use more (docs/contention.md, *Seconds of the victim*).
-const DIVISION: (f64, f64) = (0.6, 1.5);
+pub(crate) const DIVISION: (f64, f64) = (0.6, 1.5);
 
 /// What a neighbour costs the tasks of a query.
 pub(crate) struct Neighbour {

@@ -10,6 +10,7 @@ mod event_logs;
 mod formats;
 mod frames;
 mod java;
+mod metrics;
 mod notebook;
 mod pause;
 mod plans;

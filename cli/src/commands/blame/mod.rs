@@ -90,8 +90,9 @@ pub struct Blame {
     /// Time between two answers with --follow
     #[arg(long, value_name = "DURATION", default_value = "5s", value_parser = interval)]
     every: Duration,
-    /// With --follow: print only a line when others cost a query at least this part of its tasks' time, such as 30%
-    #[arg(long, value_name = "PART", requires = "follow", conflicts_with_all = ["victim", "folded"])]
+    /// Print only a line for each query that others cost at least this part of its tasks' time, such as 30%; with --follow when it
+    /// becomes true
+    #[arg(long, value_name = "PART", conflicts_with_all = ["victim", "folded", "graph"])]
     alert: Option<Limit>,
 }
 

@@ -6,6 +6,8 @@ import io.unfuse.spark.common.ScalaSeq;
 import io.unfuse.spark.events.ExecutionListener;
 import io.unfuse.spark.events.PythonWorkers;
 import io.unfuse.spark.events.TaskMeter;
+import io.unfuse.spark.metrics.ContentionMonitor;
+import io.unfuse.spark.metrics.ProfilerSource;
 import io.unfuse.spark.records.RecordTap;
 import io.unfuse.spark.ship.SegmentShipper;
 import io.unfuse.spark.ui.OperatorsTab;
@@ -63,6 +65,7 @@ public final class ProfilingPlugin implements SparkPlugin {
 
     private static final class Driver implements DriverPlugin {
         private SparkContext spark;
+        private ContentionMonitor contention;
 
         @Override
         public Map<String, String> init(SparkContext context, PluginContext plugin) {
@@ -91,10 +94,15 @@ public final class ProfilingPlugin implements SparkPlugin {
                 Agent.failed("reporting the application", error);
             }
             OperatorsTab.addTo(spark);
+            contention = ContentionMonitor.start(spark, appId);
+            ProfilerSource.register(contention);
         }
 
         @Override
         public void shutdown() {
+            if (contention != null) {
+                contention.stop();
+            }
             Agent.flush(Agent.FLUSH_MILLIS);
             SegmentShipper.finish(false);
         }
@@ -116,6 +124,7 @@ public final class ProfilingPlugin implements SparkPlugin {
                                             plugin,
                                             false)
                                     .field("memory", memory()));
+                    ProfilerSource.register(null);
                 }
             } catch (Throwable error) {
                 Agent.failed("reporting the executor", error);

@@ -53,7 +53,7 @@ public final class AgentLoader {
 
     /** The plugin that profiles this driver; null if the driver is not profiled by it. */
     public static SparkPlugin loadInDriver(SparkConf conf) {
-        return load(settings(conf), conf.get(NATIVE_DIR, null), showsProfile(conf));
+        return load(settings(conf), conf.get(NATIVE_DIR, null), runsProgram(conf));
     }
 
     /**
@@ -78,10 +78,12 @@ public final class AgentLoader {
         return URI.matcher(dir).matches() ? dir : new File(dir).getAbsolutePath();
     }
 
-    /** Whether this driver runs the program again later, for its web pages. */
-    private static boolean showsProfile(SparkConf conf) {
-        return conf.getBoolean("spark.ui.enabled", true)
-                && !"off".equals(conf.get(PREFIX + "ui", "on"));
+    /** Whether this driver runs the program again later, for its web pages or its metrics. */
+    private static boolean runsProgram(SparkConf conf) {
+        boolean hasTab =
+                conf.getBoolean("spark.ui.enabled", true)
+                        && !"off".equals(conf.get(PREFIX + "ui", "on"));
+        return hasTab || !"off".equals(conf.get(PREFIX + "contention", "off"));
     }
 
     private static Map<String, String> settings(SparkConf conf) {

@@ -23,6 +23,10 @@ public final class Agent {
             return 0;
         }
 
+        default long metric(int place) {
+            return 0;
+        }
+
         boolean event(byte[] utf8Json);
 
         void flush(int millis);
@@ -47,6 +51,11 @@ public final class Agent {
                 @Override
                 public int recording() {
                     return Native.recording();
+                }
+
+                @Override
+                public long metric(int place) {
+                    return Native.metric(place);
                 }
 
                 @Override
@@ -121,6 +130,20 @@ public final class Agent {
         }
         try {
             return agent.recording();
+        } catch (Throwable error) {
+            gone(error);
+            return 0;
+        }
+    }
+
+    /** A number about the profiler, see {@code ProfilerMetric}; 0 without an agent. */
+    public static long metric(int place) {
+        Link agent = link;
+        if (agent == null) {
+            return 0;
+        }
+        try {
+            return agent.metric(place);
         } catch (Throwable error) {
             gone(error);
             return 0;

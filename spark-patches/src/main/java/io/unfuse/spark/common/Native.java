@@ -17,6 +17,9 @@ final class Native {
     /** What is recorded now: 0 for everything, 1 without samples, 2 for nothing. */
     static native int recording();
 
+    /** A number about the profiler, by its place in the agent's list. */
+    static native long metric(int place);
+
     /**
      * Queues one JSON object in UTF-8 without blocking; false if the queue was full and the event
      * is lost.

@@ -1,5 +1,7 @@
 package io.unfuse.spark.ui;
 
+import io.unfuse.spark.common.UnfuseProgram;
+
 import org.apache.spark.ui.SparkUITab;
 
 import scala.Function0;
@@ -47,7 +49,7 @@ final class OperatorsPages {
         String page;
         try {
             page = withNonce(program.report(app.get()));
-        } catch (ReportProgram.Failure failure) {
+        } catch (UnfuseProgram.Failure failure) {
             page =
                     "<html lang=\"en\"><head><meta charset=\"utf-8\"><title>unfuse</title></head><body><p>"
                             + escaped(failure.getMessage())

@@ -4,6 +4,8 @@ import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import io.unfuse.spark.common.UnfuseProgram;
+
 import org.junit.jupiter.api.Test;
 import org.junit.jupiter.api.io.TempDir;
 
@@ -19,11 +21,11 @@ class ReportProgramTest {
         Path file = dir.resolve("unfuse");
         Files.writeString(file, "#!/bin/sh\n" + script + "\n");
         Files.setPosixFilePermissions(file, PosixFilePermissions.fromString("rwxr-xr-x"));
-        return new ReportProgram(file.toString(), dir.toString(), 1 << 20, 2000);
+        return new ReportProgram(new UnfuseProgram(file.toString(), dir.toString()), 1 << 20, 2000);
     }
 
     private static String failure(ReportProgram program) {
-        return assertThrows(ReportProgram.Failure.class, () -> program.report("app-1"))
+        return assertThrows(UnfuseProgram.Failure.class, () -> program.report("app-1"))
                 .getMessage();
     }
 
@@ -65,7 +67,10 @@ class ReportProgramTest {
 
     @Test
     void saysWhereTheProgramBelongs() {
-        String said = failure(new ReportProgram("/nowhere/unfuse", "/profile", 1, 1000));
+        String said =
+                failure(
+                        new ReportProgram(
+                                new UnfuseProgram("/nowhere/unfuse", "/profile"), 1, 1000));
         assertTrue(said.contains("Put the unfuse program at /nowhere/unfuse"), said);
     }
 }
