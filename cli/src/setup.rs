@@ -78,6 +78,9 @@ pub enum Jdk {
     /// JDK 17
     #[value(name = "17")]
     V17,
+    /// JDK 11
+    #[value(name = "11")]
+    V11,
 }
 
 impl Jdk {
@@ -87,6 +90,7 @@ impl Jdk {
             Self::V25 => ("jdk-25", include_str!("../assets/jdk-25.lock")),
             Self::V21 => ("jdk-21", include_str!("../assets/jdk-21.lock")),
             Self::V17 => ("jdk-17", include_str!("../assets/jdk-17.lock")),
+            Self::V11 => ("jdk-11", include_str!("../assets/jdk-11.lock")),
         };
         let lib = Environment { name, lock }.install()?.join("venv/lib");
         let python = fs::read_dir(&lib)?.next().context("an empty directory")?;

@@ -135,6 +135,7 @@ fn attach(
     // SAFETY: the VM is alive.
     let jvmti = unsafe { Jvmti::from_java_vm_raw(raw_vm) }
         .map_err(|code| format!("this JVM offers no JVMTI (code {code})"))?;
+    hotspot::check_release(&jvmti)?;
     let keep_code = options.keep_code;
     let stays = options.plugin;
     // Spark's plugin has loaded another copy of this library.

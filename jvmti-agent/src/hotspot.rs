@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU8, Ordering};
 use jni::objects::{JFieldID, JObject};
 use jni::signature::{JavaType, Primitive};
 use jni::{Env, jni_sig, jni_str};
+use jvmti_bindings::env::Jvmti;
 use jvmti_bindings::sys::jni::JavaVM;
 use unfuse_profiler::interpreter::Layout;
 
@@ -78,6 +79,28 @@ pub(crate) fn describe_code(vm: *mut JavaVM) -> Option<bool> {
     Some(value.swap(1, Ordering::Relaxed) != 0)
 }
 
+/// The oldest feature release that the agent knows the structures of, and for which the Spark jar is compiled.
+const OLDEST_RELEASE: i32 = 11;
+
+/// Checks that the VM is not too old.
+///
+/// # Errors
+/// If it is, with what to do.
+pub(crate) fn check_release(jvmti: &Jvmti) -> Result<(), String> {
+    // Interface type, then 12 bits of the release: 1 up to Java 8, and the feature release since 9.
+    let version = jvmti.get_version_number().unwrap_or(i32::MAX);
+    let release = match version >> 16 & 0xfff {
+        1 => 8,
+        release => release,
+    };
+    if release < OLDEST_RELEASE {
+        return Err(format!(
+            "this JVM is Java {release}; use Java {OLDEST_RELEASE} or newer"
+        ));
+    }
+    Ok(())
+}
+
 /// Feature release of the VM, such as 17; 0 if unknown.
 pub(crate) fn release(vm: *mut JavaVM) -> i32 {
     // SAFETY: `vm` is the VM that loads us.
@@ -137,7 +160,10 @@ pub(crate) fn code_blobs(vm: *mut JavaVM) -> Option<CodeBlobs> {
         let library = Library::from_vm(vm)?;
         let offset = |kind: &str, name: &str| Some(library.fields(kind)?.get(name)?.offset as u64);
         let array = memory::word(library.fields("CodeCache")?.get("_heaps")?.address as u64)?;
-        let count = memory::half_word(array + offset("GrowableArrayBase", "_len")?)?;
+        let length = offset("GrowableArrayBase", "_len")
+            // Its name in JDK 11.
+            .or_else(|| offset("GenericGrowableArray", "_len"))?;
+        let count = memory::half_word(array + length)?;
         let data = memory::word(array + offset("GrowableArray<int>", "_data")?)?;
         let low = offset("VirtualSpace", "_low")?;
         let high = offset("VirtualSpace", "_high_boundary")?;

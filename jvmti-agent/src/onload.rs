@@ -58,7 +58,11 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
     if options.tab == Tab::Only {
         return history_server::start(vm, options);
     }
-    // Forks first, while this process is small and has no threads of its own.
+    // SAFETY: the JVM passes a valid VM.
+    let jvmti = unsafe { Jvmti::from_java_vm_raw(vm) }
+        .map_err(|code| format!("this JVM offers no JVMTI (code {code})"))?;
+    hotspot::check_release(&jvmti)?;
+    // Forks early, while this process is small and has no threads of its own.
     let session =
         unfuse_profiler::launch(&options.config, hotspot::layout(vm)).map_err(|e| e.to_string())?;
     if let Some(denied) = session.perf_denied() {
@@ -67,9 +71,6 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
              instead (`unfuse doctor` says how to allow it)"
         ));
     }
-    // SAFETY: the JVM passes a valid VM.
-    let jvmti = unsafe { Jvmti::from_java_vm_raw(vm) }
-        .map_err(|code| format!("this JVM offers no JVMTI (code {code})"))?;
     match hotspot::preserve_frame_pointers(vm) {
         FramePointers::On | FramePointers::UsersChoice(true) => {}
         FramePointers::UsersChoice(false) => {

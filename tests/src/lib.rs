@@ -146,6 +146,17 @@ pub fn spark(version: &str) -> PathBuf {
     )
 }
 
+/// A Java runtime that `unfuse setup` installs, for JAVA_HOME.
+pub fn jdk(release: &str) -> PathBuf {
+    let output = run(unfuse().args(["setup", "--jdk", release]));
+    PathBuf::from(
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .last()
+            .expect("a path"),
+    )
+}
+
 /// TPC-H data at a scale factor, 1 or 0.2.
 pub fn tpch(scale: &str) -> PathBuf {
     let output = run(unfuse().args(["setup", "--tpch", scale]));

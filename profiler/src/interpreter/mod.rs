@@ -35,7 +35,7 @@ pub struct Layout {
     pub constant_pool_holder: u64,
     /// `ConstantPool::_source_file_name_index` (JDK 18 and newer), u16.
     pub constant_pool_source_file: u64,
-    /// `InstanceKlass::_source_file_name_index` (JDK 17), u16.
+    /// `InstanceKlass::_source_file_name_index` (JDK 11 and 17), u16.
     pub klass_source_file: u64,
     /// `Klass::_name`.
     pub klass_name: u64,

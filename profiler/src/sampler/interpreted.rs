@@ -21,7 +21,7 @@ pub(super) const CALLERS_MISSING: u64 = u64::MAX - 1;
 /// In place of an unknown bytecode index.
 const NO_BCI: u64 = u32::MAX as u64;
 
-/// Slots of an interpreter frame: offsets below its frame pointer, bytes (x86-64, JDK 17 to 25).
+/// Slots of an interpreter frame: offsets below its frame pointer, bytes (x86-64, JDK 11 to 25).
 pub(super) const METHOD: u64 = 3 * 8;
 pub(super) const BYTECODE: u64 = 8 * 8;
 

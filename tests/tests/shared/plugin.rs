@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use unfuse_tests::{
-    agent, ask_number, brief_driver, plugin_submit, queries, queries_for, run, samples, top,
-    with_command, without_archive,
+    agent, ask_number, brief_driver, jdk, plugin_submit, queries, queries_for, run, samples, spark,
+    spark_submit, top, with_command, without_archive,
 };
 
 use crate::bad_input::WITHOUT_PERF_EVENT;
@@ -101,6 +101,24 @@ fn spark_3_5_is_profiled_by_one_setting() {
     let profile = dir.path().join("profile");
     let command = plugin_submit("3.5", &profile, &LOCAL);
     check_local(command, "3.5", &profile, "2");
+}
+
+#[test]
+fn spark_3_3_on_jdk_11_is_profiled_by_the_flag_and_by_one_setting() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (profile, flag) = (dir.path().join("plugin"), dir.path().join("flag"));
+    let java = jdk("11");
+    let mut command = plugin_submit("3.3", &profile, &LOCAL);
+    command.env("JAVA_HOME", &java);
+    check_local(command, "3.3 on JDK 11", &profile, "2");
+    let mut command = spark_submit(&spark("3.3"), &flag, &LOCAL);
+    run(queries(command.env("JAVA_HOME", &java), "2"));
+    check_operators(&flag, "3.3 on JDK 11 by the flag");
+    // Names of interpreted methods need the layout of the JVM's structures.
+    let sql = "select count(*) filter (f.method != '') / count(*) from (select unnest(frames) f from 'DIR/stacks/*.parquet') \
+               where f.kind = 'interpreted'";
+    let named = ask_number(&flag, sql);
+    assert!(named > 0.99, "{named} of the interpreted frames have names");
 }
 
 #[test]

@@ -174,11 +174,11 @@ fn java(javas: &[Java], library: Option<&Path>) -> Vec<Finding> {
     }
     let check = |java: &Java| {
         let shown = format!("Java {} ({})", java.version, java.program.display());
-        if java.release < 17 {
+        if java.release < 11 {
             return Some(Finding::new(
                 Outcome::Note,
                 shown,
-                "The agent needs Java 17 or newer.",
+                "The agent needs Java 11 or newer.",
             ));
         }
         Some(match agent_loads(java, library?) {

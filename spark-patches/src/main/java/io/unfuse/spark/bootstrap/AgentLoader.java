@@ -46,7 +46,7 @@ public final class AgentLoader {
     /** The plugin in the agent's jar, which is in the JVM's class path. */
     private static final String PROFILING_PLUGIN = "io.unfuse.spark.ProfilingPlugin";
 
-    private static final int OLDEST_JAVA = 17;
+    private static final int OLDEST_JAVA = 11;
 
     private static boolean tried;
     private static SparkPlugin loaded;

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.regex.Matcher;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 
 /** The operator of each line of recently compiled texts, by the file name of their classes. */
 final class RegionLines {
@@ -44,7 +45,7 @@ final class RegionLines {
     }
 
     private static int[] parse(String text) {
-        List<String> lines = text.lines().toList();
+        List<String> lines = text.lines().collect(Collectors.toList());
         int[] operators = new int[lines.size() + 1];
         Deque<Integer> open = new ArrayDeque<>();
         operators[0] = -1;

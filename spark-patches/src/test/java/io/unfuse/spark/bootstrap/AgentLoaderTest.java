@@ -26,12 +26,12 @@ class AgentLoaderTest {
 
     @Test
     void oldJvmsAreRefused() throws NotLoaded {
-        for (String version : new String[] {"17", "21", "25"}) {
+        for (String version : new String[] {"11", "17", "21", "25"}) {
             assertDoesNotThrow(() -> AgentLoader.checkJava(version));
         }
-        for (String version : new String[] {"1.8", "11"}) {
+        for (String version : new String[] {"1.8", "10"}) {
             NotLoaded refusal = assertThrows(NotLoaded.class, () -> AgentLoader.checkJava(version));
-            assertTrue(refusal.getMessage().contains("use Java 17"), refusal.getMessage());
+            assertTrue(refusal.getMessage().contains("use Java 11"), refusal.getMessage());
         }
     }
 
