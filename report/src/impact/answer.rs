@@ -34,7 +34,7 @@ pub struct Workload {
 pub struct Query {
     /// The fingerprint, which all runs share.
     pub fingerprint: String,
-    /// Text or call site.
+    /// Its text, or what its plan does if the description only says where it came from.
     pub description: String,
     /// The analysis of its running time; none if there are too few runs.
     pub analysis: Option<Analysis>,

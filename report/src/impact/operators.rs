@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use unfuse_format::counted;
 use unfuse_impact::{Analysis, CpuCounters, Run, Runs, Scheme, Utilisation};
-use unfuse_postprocess::{Profile, histories};
+use unfuse_postprocess::{Profile, histories, is_origin};
 
 use super::answer::{Answer, Operator, Query};
 use crate::ReportError;
@@ -44,7 +44,10 @@ impl QueryTimes {
         };
         for history in histories(&[profile]) {
             let times = self.times.entry(history.fingerprint).or_default();
-            times.description = history.description;
+            times.description = match is_origin(&history.description) {
+                true => history.name,
+                false => history.description,
+            };
             let (failed, whole): (Vec<_>, Vec<_>) =
                 history.runs.iter().partition(|run| run.error.is_some());
             times.failed += failed.len();
