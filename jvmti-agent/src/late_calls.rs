@@ -7,6 +7,7 @@ use jvmti_bindings::env::Jvmti;
 use jvmti_bindings::sys::jni::jmethodID;
 use unfuse_codemap::{FrameRec, PcRec};
 
+use crate::arch;
 use crate::calls::{FixedCall, boxing_methods};
 use crate::methods::Method;
 
@@ -63,12 +64,13 @@ fn replace(code: &[u8], pcs: &mut [PcRec], calls: &HashSet<u32>) {
     }
 }
 
-/// Whether a call instruction of x86-64 ends at an offset. True for every offset if the code could not be read.
+/// Whether a call instruction ends at an offset. True for every offset if the code could not be read.
 fn is_return_address(code: &[u8], offset: u32) -> bool {
-    const CALL: u8 = 0xe8;
-    const LENGTH: usize = 5;
-    let call = (offset as usize).checked_sub(LENGTH);
-    call.is_some_and(|call| code.get(call).is_none_or(|first| *first == CALL))
+    let call = (offset as usize).checked_sub(arch::CALL_BYTES);
+    call.is_some_and(|call| {
+        let instruction = code.get(call..).and_then(<[u8]>::first_chunk);
+        instruction.is_none_or(|instruction| arch::is_call(*instruction))
+    })
 }
 
 /// The JVM's answers, for one compiled method.
@@ -129,7 +131,7 @@ mod tests {
     /// Code with a call right before offset 20.
     fn code() -> Vec<u8> {
         let mut code = vec![0x90; 200];
-        code[15] = 0xe8;
+        code[20 - arch::CALL_BYTES..20].copy_from_slice(&arch::CALL);
         code
     }
 

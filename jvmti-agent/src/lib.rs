@@ -11,6 +11,7 @@
 //! catches panics, takes no lock that the JVM could wait for, and after any failure lets the JVM run on.
 
 mod agent;
+mod arch;
 mod attach;
 mod calls;
 mod classes;

@@ -12,6 +12,7 @@
 //! The agent calls [`launch`]; everything else follows from it. For a JVM that already runs, `unfuse record` forks the
 //! processes instead, see [`attach`].
 
+mod arch;
 pub mod attach;
 pub mod clock;
 pub mod config;

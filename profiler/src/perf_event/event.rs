@@ -13,6 +13,7 @@ use sys::bindings::{
 
 use super::record::{Record, switch_target};
 use super::ring::Ring;
+use crate::arch;
 use crate::clock::namespace_offset_ns;
 
 /// Size of the copy of the user stack in each sample, bytes, with which native code is unwound. LZ4, with which Spark
@@ -23,17 +24,17 @@ const STACK_BYTES: u32 = 24 << 10;
 /// come in bursts.
 const WAIT_STACK_BYTES: u32 = 8 << 10;
 
-/// Data pages of the ring for at most 200 Hz: a sampler may be late by a tenth of a second.
-const PAGES: u64 = 128;
+/// Bytes of data in the ring for at most 200 Hz: a sampler may be late by a tenth of a second.
+const RING_BYTES: u64 = 512 << 10;
 
-/// Maximum number of pages: all programs share the limit.
-const MOST_PAGES: u64 = 4 * PAGES;
+/// Maximum of the same: all programs share the limit.
+const MOST_RING_BYTES: u64 = 4 * RING_BYTES;
+
+/// Minimum of the same, where memory is scarce.
+const LEAST_RING_BYTES: usize = 64 << 10;
 
 /// Waiting bytes that wake the sampler. Not more in larger rings: samples that are read late cannot be named any more.
-const WAKE_BYTES: u64 = PAGES * 4096 / 2;
-
-/// rbx, rbp, rsp and r13 (bits of `PERF_REG_X86_BX`, `…_BP`, `…_SP`, `…_R13`).
-const REGISTERS: u64 = 1 << 1 | 1 << 6 | 1 << 7 | 1 << 21;
+const WAKE_BYTES: u64 = RING_BYTES / 2;
 
 /// A task-clock event on one thread. Closing it ends the sampling.
 #[derive(Debug)]
@@ -67,10 +68,11 @@ impl PerfEvent {
     pub fn open(tid: u32, period_ns: u64, waits: bool) -> io::Result<Self> {
         // Locked memory is scarce for users other than root: take what is available.
         let mut refused = None;
-        let wanted = (PAGES * 5_000_000 / period_ns.max(1)).clamp(PAGES, MOST_PAGES);
-        for pages in sizes(wanted.next_power_of_two() as usize) {
-            let fd = open_any(tid, period_ns, waits, pages)?;
-            match Ring::map(fd.as_fd(), pages) {
+        let wanted = RING_BYTES * 5_000_000 / period_ns.max(1);
+        let wanted = wanted.clamp(RING_BYTES, MOST_RING_BYTES);
+        for bytes in sizes(wanted.next_power_of_two() as usize) {
+            let fd = open_any(tid, period_ns, waits, bytes)?;
+            match Ring::map(fd.as_fd(), bytes) {
                 Ok(ring) => {
                     let switches = waits.then(|| Switches::open(tid, fd.as_fd()).ok());
                     return Ok(Self {
@@ -212,16 +214,17 @@ pub fn probe_switches() -> bool {
     PerfEvent::open(thread, 1_000_000_000, true).is_ok_and(|event| event.samples_switches())
 }
 
-/// Sizes of a ring to try.
+/// Sizes of a ring to try, bytes of data.
 fn sizes(most: usize) -> impl Iterator<Item = usize> {
-    std::iter::successors(Some(most), |pages| Some(pages / 2)).take_while(|pages| *pages >= 16)
+    std::iter::successors(Some(most), |bytes| Some(bytes / 2))
+        .take_while(|bytes| *bytes >= LEAST_RING_BYTES)
 }
 
-fn open_any(tid: u32, period_ns: u64, waits: bool, pages: usize) -> io::Result<OwnedFd> {
+fn open_any(tid: u32, period_ns: u64, waits: bool, bytes: usize) -> io::Result<OwnedFd> {
     let open = |user_only| {
         let mut attributes = attributes(period_ns, user_only);
         // Below this, half of the ring.
-        if pages as u64 > PAGES {
+        if bytes as u64 > RING_BYTES {
             attributes.__bindgen_anon_2.wakeup_watermark = WAKE_BYTES as u32;
         }
         attributes.set_context_switch(u64::from(waits));
@@ -274,7 +277,7 @@ fn attributes(period: u64, user_only: bool) -> perf_event_attr {
                 | PERF_SAMPLE_REGS_USER
                 | PERF_SAMPLE_STACK_USER,
         ),
-        sample_regs_user: REGISTERS,
+        sample_regs_user: arch::SAMPLED_MASK,
         sample_stack_user: STACK_BYTES,
         clockid: libc::CLOCK_MONOTONIC,
         ..Default::default()

@@ -13,11 +13,11 @@ use super::record::{Handover, Record};
 use super::ring::Ring;
 use crate::clock::namespace_offset_ns;
 
-/// Data pages of a CPU's ring: a record has 32 bytes.
-const MOST_PAGES: usize = 64;
-const FEWEST_PAGES: usize = 8;
-/// Data pages of all rings.
-const ALL_PAGES: usize = 4096;
+/// Bytes of data in a CPU's ring: a record has 32.
+const MOST_BYTES: usize = 256 << 10;
+const LEAST_BYTES: usize = 32 << 10;
+/// Bytes of data in all rings.
+const ALL_BYTES: usize = 16 << 20;
 
 /// Events that record who gets each CPU. Closing them ends the recording.
 #[derive(Debug)]
@@ -43,8 +43,8 @@ impl HostSwitches {
     pub(crate) fn open() -> io::Result<Self> {
         let online = fs::read_to_string("/sys/devices/system/cpu/online")?;
         let cpus = cpu_list(&online).ok_or(io::ErrorKind::InvalidData)?;
-        let pages = ALL_PAGES / cpus.len().max(1).next_power_of_two();
-        let pages = pages.clamp(FEWEST_PAGES, MOST_PAGES);
+        let bytes = ALL_BYTES / cpus.len().max(1).next_power_of_two();
+        let bytes = bytes.clamp(LEAST_BYTES, MOST_BYTES);
         let mut attributes = perf_event_attr {
             type_: PERF_TYPE_SOFTWARE,
             size: std::mem::size_of::<perf_event_attr>() as u32,
@@ -59,7 +59,7 @@ impl HostSwitches {
         attributes.set_watermark(1);
         let open = |cpu: u32| {
             let event = open_on_cpu(&attributes, cpu)?;
-            let ring = Ring::map(event.as_fd(), pages)?;
+            let ring = Ring::map(event.as_fd(), bytes)?;
             Ok((event, ring))
         };
         let cpus: io::Result<Vec<_>> = cpus.into_iter().map(open).collect();

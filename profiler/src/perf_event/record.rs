@@ -6,6 +6,8 @@ use perf_event_open_sys::bindings::{
     PERF_RECORD_SAMPLE, PERF_RECORD_SWITCH, PERF_RECORD_SWITCH_CPU_WIDE,
 };
 
+use crate::arch::{self, Registers, Role};
+
 /// Bytes of `perf_event_header`.
 pub(super) const HEADER_BYTES: usize = 8;
 
@@ -85,13 +87,15 @@ pub struct Sample<'a> {
     pub cpu_time: u64,
     /// Whether the sample hit the kernel.
     pub in_kernel: bool,
-    /// rbx; the interpreter keeps the `Method*` there while it makes the frame.
+    /// The interpreter keeps the `Method*` there while it makes the frame.
     pub method_register: u64,
-    /// rbp.
+    /// The frame pointer, with any content.
     pub frame_pointer: u64,
-    /// rsp.
+    /// The stack pointer.
     pub stack_pointer: u64,
-    /// r13; the interpreter keeps its bytecode pointer there.
+    /// The link register, with any content; 0 where the processor has none.
+    pub link_register: u64,
+    /// The interpreter keeps its bytecode pointer there.
     pub bytecode_register: u64,
     callchain: &'a [u8],
     stack: &'a [u8],
@@ -101,6 +105,16 @@ impl<'a> Sample<'a> {
     /// User addresses, leaf first; one of them may be `NO_ADDRESS`.
     pub fn callchain(&self) -> impl Iterator<Item = u64> + 'a {
         words(self.callchain).filter(|ip| *ip < CONTEXT_MARKERS || *ip == NO_ADDRESS)
+    }
+
+    /// The registers at the leaf's address `pc`.
+    pub(crate) fn registers(&self, pc: u64) -> Registers {
+        Registers {
+            pc,
+            sp: self.stack_pointer,
+            fp: self.frame_pointer,
+            link: self.link_register,
+        }
     }
 
     /// The word at an address, if it is in the copy of the stack.
@@ -121,6 +135,7 @@ impl<'a> Sample<'a> {
             method_register: 0,
             frame_pointer: 0,
             stack_pointer,
+            link_register: 0,
             bytecode_register: 0,
             callchain: &[],
             stack,
@@ -252,18 +267,20 @@ impl<'a> Cursor<'a> {
         let entries = usize::try_from(self.u64()?).ok()?;
         let callchain = self.take(entries.checked_mul(8)?)?;
         let no_registers = self.u64()? == 0;
-        let mut registers = [0; 4];
+        let [mut method_register, mut bytecode_register] = [0; 2];
+        let [mut frame_pointer, mut stack_pointer, mut link_register] = [0; 3];
         if !no_registers {
-            for register in &mut registers {
+            for (_, role) in arch::SAMPLED {
+                let register = match role {
+                    Role::Method => &mut method_register,
+                    Role::Bytecode => &mut bytecode_register,
+                    Role::FramePointer => &mut frame_pointer,
+                    Role::StackPointer => &mut stack_pointer,
+                    Role::Link => &mut link_register,
+                };
                 *register = self.u64()?;
             }
         }
-        let [
-            method_register,
-            frame_pointer,
-            stack_pointer,
-            bytecode_register,
-        ] = registers;
         let reserved = usize::try_from(self.u64()?).ok()?;
         let mut stack: &[u8] = &[];
         if reserved > 0 {
@@ -279,6 +296,7 @@ impl<'a> Cursor<'a> {
             method_register,
             frame_pointer,
             stack_pointer,
+            link_register,
             bytecode_register,
             callchain,
             stack,
@@ -294,7 +312,14 @@ mod tests {
     fn sample_bytes(chain: &[u64], stack: &[u64], valid: u64) -> Vec<u8> {
         let mut body = vec![77, 1, 2, 30, 40, chain.len() as u64];
         body.extend(chain);
-        body.extend([2, 0xc, 0xb, 0x5, 0x13]);
+        body.push(2);
+        body.extend(arch::SAMPLED.map(|(_, role)| match role {
+            Role::Method => 0xc,
+            Role::FramePointer => 0xb,
+            Role::StackPointer => 0x5,
+            Role::Link => 0x6,
+            Role::Bytecode => 0x13,
+        }));
         body.push(stack.len() as u64 * 8);
         body.extend(stack);
         if !stack.is_empty() {
@@ -325,6 +350,17 @@ mod tests {
             (77, 30, 40, 5)
         );
         assert!(!sample.in_kernel);
+        assert_eq!(
+            (sample.method_register, sample.bytecode_register),
+            (0xc, 0x13)
+        );
+        let expected = Registers {
+            pc: 10,
+            sp: 0x5,
+            fp: 0xb,
+            link: if arch::HAS_LINK { 0x6 } else { 0 },
+        };
+        assert_eq!(sample.registers(10), expected);
         assert_eq!(switch_target(*bytes.first_chunk().unwrap()), None);
     }
 

@@ -11,27 +11,30 @@ use perf_event_open_sys::bindings::perf_event_mmap_page;
 
 use super::record::{HEADER_BYTES, Record, header_size};
 
-const PAGE: usize = 4096;
-
 /// The mapped ring; unmapped on drop.
 #[derive(Debug)]
 pub(super) struct Ring {
     base: NonNull<libc::c_void>,
+    /// Bytes of the control page; the data follow it.
+    page_bytes: usize,
     data_bytes: usize,
     /// A buffer for a record that wraps around the end.
     scratch: Vec<u8>,
 }
 
 impl Ring {
-    /// Maps the control page and `pages` (a power of two) data pages.
-    pub(super) fn map(fd: BorrowedFd<'_>, pages: usize) -> io::Result<Self> {
-        let bytes = NonZeroUsize::MIN.saturating_add(PAGE * (pages + 1) - 1);
+    /// Maps the control page and `data_bytes` (a power of two), or a page of data if pages are larger.
+    pub(super) fn map(fd: BorrowedFd<'_>, data_bytes: usize) -> io::Result<Self> {
+        let page_bytes = procfs::page_size() as usize;
+        let data_bytes = data_bytes.max(page_bytes);
+        let bytes = NonZeroUsize::MIN.saturating_add(page_bytes + data_bytes - 1);
         let protection = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         // SAFETY: a fresh shared mapping chosen by the kernel aliases nothing of ours.
         let base = unsafe { mmap(None, bytes, protection, MapFlags::MAP_SHARED, fd, 0) }?;
         Ok(Self {
             base,
-            data_bytes: PAGE * pages,
+            page_bytes,
+            data_bytes,
             scratch: Vec::new(),
         })
     }
@@ -91,7 +94,7 @@ impl Ring {
 
     fn data(&self) -> *const u8 {
         // SAFETY: the data pages follow the control page in the same mapping.
-        unsafe { self.base.as_ptr().cast::<u8>().add(PAGE) }
+        unsafe { self.base.as_ptr().cast::<u8>().add(self.page_bytes) }
     }
 
     fn copy(&self, from: u64, bytes: usize, into: &mut Vec<u8>) {
@@ -109,6 +112,6 @@ impl Ring {
 impl Drop for Ring {
     fn drop(&mut self) {
         // SAFETY: this exact mapping was made in `map` and nothing borrows from it any more.
-        let _ = unsafe { munmap(self.base, PAGE + self.data_bytes) };
+        let _ = unsafe { munmap(self.base, self.page_bytes + self.data_bytes) };
     }
 }

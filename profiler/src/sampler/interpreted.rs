@@ -8,6 +8,7 @@ use unfuse_codemap::{CodeMap, Lookup, Resolution};
 use super::leaf;
 use super::native::FirstFrame;
 use super::stack::{Stack, return_address};
+use crate::arch::BYTECODE;
 use crate::interpreter::{InterpretedMethod, Methods};
 use crate::maps::Maps;
 use crate::memory::{Memory, Pages};
@@ -21,9 +22,8 @@ pub(super) const CALLERS_MISSING: u64 = u64::MAX - 1;
 /// In place of an unknown bytecode index.
 const NO_BCI: u64 = u32::MAX as u64;
 
-/// Slots of an interpreter frame: offsets below its frame pointer, bytes (x86-64, JDK 11 to 25).
+/// Slot of an interpreter frame: the `Method*`, bytes below its frame pointer (JDK 11 to 25).
 pub(super) const METHOD: u64 = 3 * 8;
-pub(super) const BYTECODE: u64 = 8 * 8;
 
 /// Bytes above the copy of the stack that are searched for frames.
 const FURTHER_UP: u64 = 64 << 10;
@@ -138,7 +138,9 @@ impl<'a> InterpretedFrames<'a> {
         leaf::complete_barriers(chain, sample);
         if self.leaf_is_compiled(chain, sample.time, maps) {
             let memory = self.memory.as_ref();
-            leaf::complete(chain, sample, maps, memory, self.code_pages.as_mut());
+            let shape = |leaf| self.map.reader().shape(leaf, sample.time);
+            let code = self.code_pages.as_mut();
+            leaf::complete(chain, sample, maps, memory, code, shape);
         }
     }
 
@@ -151,7 +153,8 @@ impl<'a> InterpretedFrames<'a> {
         maps: &Maps,
     ) {
         if self.leaf_is_compiled(chain, time, maps) {
-            leaf::complete_by_top(chain, top, maps, self.code_pages.as_mut());
+            let shape = |leaf| self.map.reader().shape(leaf, time);
+            leaf::complete_by_top(chain, top, maps, self.code_pages.as_mut(), shape);
         }
     }
 
@@ -265,9 +268,8 @@ impl<'a> InterpretedFrames<'a> {
     }
 }
 
-/// The innermost frame with a known frame pointer, by depth. In system calls the kernel does not provide rbp, and
-/// native code may use it for something else: then the stack is searched for the place where two frames of the chain
-/// link.
+/// The innermost frame with a known frame pointer, by depth. In system calls the kernel of x86-64 does not provide it, and
+/// native code may use it for something else: then the stack is searched for the place where two frames of the chain link.
 fn first_frame(chain: &[u64], sample: &Sample<'_>) -> (usize, Option<u64>) {
     let links = |frame: u64, depth: usize| {
         chain.get(depth + 1).is_some_and(|ret| {

@@ -1,8 +1,9 @@
 //! Unwinds native code by its call frame information (`.eh_frame`).
 //!
 //! Libraries such as libc are built without frame pointers. Their tables say for each instruction where the return address
-//! and the caller's rbp are. The tables are read from the JVM's memory: its files may be in another container or have
-//! changed. libjvm keeps frame pointers, so its large tables are not read.
+//! and the caller's frame pointer are. The tables are read from the JVM's memory: its files may be in another container or
+//! have changed. libjvm keeps frame pointers, so its large tables are not read, except where frame pointers do not give the
+//! caller's stack pointer (aarch64) and it is needed.
 //!
 //! The JVM's owner decides what is in that memory, so sizes are bounded, and expressions, which could loop, are not
 //! evaluated.
@@ -13,6 +14,7 @@ use std::collections::BTreeMap;
 
 use self::tables::{Rule, UnwindTables};
 use super::stack::return_address;
+use crate::arch::{self, Registers};
 use crate::maps::{Mapping, Maps};
 use crate::memory::Memory;
 use crate::perf_event::Sample;
@@ -36,8 +38,22 @@ pub(super) struct Frame {
     pub(super) pc: u64,
     /// Stack pointer: for the leaf its current value, else the value after the return to `pc`.
     pub(super) sp: u64,
-    /// rbp with any content.
+    /// The frame pointer, with any content.
     pub(super) fp: u64,
+    /// The leaf's link register, with any content; 0 in other frames.
+    pub(super) link: u64,
+}
+
+impl From<Registers> for Frame {
+    fn from(Registers { pc, sp, fp, link }: Registers) -> Self {
+        Self { pc, sp, fp, link }
+    }
+}
+
+impl From<Frame> for Registers {
+    fn from(Frame { pc, sp, fp, link }: Frame) -> Self {
+        Self { pc, sp, fp, link }
+    }
 }
 
 /// Where a chain has its first frame pointer.
@@ -73,8 +89,8 @@ impl NativeUnwinder {
         }
     }
 
-    /// The caller of a frame in a library. `None` in libjvm, where the library has no table that says it, where the stack
-    /// cannot be read, and at the start of the thread. `word` is the word of the stack at an address.
+    /// The caller of a frame in a library. `None` in libjvm on x86-64, where the library has no table that says it, where
+    /// the stack cannot be read, and at the start of the thread. `word` is the word of the stack at an address.
     pub(super) fn caller(
         &mut self,
         frame: Frame,
@@ -84,21 +100,30 @@ impl NativeUnwinder {
     ) -> Option<Frame> {
         // A call may be the last instruction of its function.
         let address = frame.pc.checked_sub(u64::from(!innermost))?;
-        if maps.in_jvm(address) {
+        if arch::FRAMES_END_AT_LINKS && maps.in_jvm(address) {
             return None;
         }
         let rule = self.rule(address, maps.find(address)?)?;
-        let (sp, return_slot, fp_slot) = rule.resolve(frame)?;
-        if sp <= frame.sp || sp - frame.sp > LARGEST_FRAME {
+        let caller = rule.resolve(frame)?;
+        let pc = match caller.return_slot {
+            Some(slot) => word(slot)?,
+            // Only the leaf's register is known, which may have no frame.
+            None if innermost => frame.link,
+            None => return None,
+        };
+        let is_above =
+            caller.sp > frame.sp || caller.sp == frame.sp && caller.return_slot.is_none();
+        if !is_above || caller.sp - frame.sp > LARGEST_FRAME {
             return None;
         }
         Some(Frame {
-            pc: word(return_slot)?,
-            sp,
-            fp: match fp_slot {
+            pc: arch::code_address(pc),
+            sp: caller.sp,
+            fp: match caller.fp_slot {
                 Some(slot) => word(slot)?,
                 None => frame.fp,
             },
+            link: 0,
         })
     }
 
@@ -111,11 +136,7 @@ impl NativeUnwinder {
         maps: &Maps,
     ) -> Option<FirstFrame> {
         let keeps_pointers = |pc: u64| maps.in_code_cache(pc) || maps.in_jvm(pc);
-        let mut frame = Frame {
-            pc: *chain.first()?,
-            sp: sample.stack_pointer,
-            fp: sample.frame_pointer,
-        };
+        let mut frame = Frame::from(sample.registers(*chain.first()?));
         let mut callers = Vec::new();
         while !keeps_pointers(frame.pc) {
             callers.push(frame.pc);
@@ -253,8 +274,12 @@ mod tests {
         let memory = Memory::open(own).unwrap();
         let maps = Maps::open(own).unwrap();
         let mut native = NativeUnwinder::new(memory.try_clone().unwrap());
-        // The system call does not show rbp. Neither libc's function nor its caller uses it as a frame pointer.
-        let mut frame = Frame { pc, sp, fp: 0 };
+        // The system call shows only these registers.
+        let mut frame = Frame::from(Registers {
+            pc,
+            sp,
+            ..Registers::default()
+        });
         let mut chain = vec![frame.pc];
         while let Some(caller) = native.caller(frame, chain.len() == 1, &maps, |address| {
             memory.array(address).map(u64::from_ne_bytes)

@@ -2,20 +2,21 @@
 //! `native.rs`).
 //!
 //! The kernel follows frame pointers. Java code, stubs and libjvm keep them. A native library that was built without
-//! them (such as a codec called through JNI) uses rbp for something else, and the kernel's chain ends before the first
+//! them (such as a codec called through JNI) uses that register for something else, and the kernel's chain ends before the first
 //! Java frame. The sample's copy of the stack still contains the link that the first Java frame saved: a frame pointer
 //! that points further up the stack, and a return address into generated code. From there the frame pointers can be
 //! followed.
 //!
-//! Three cases are less obvious. A library may keep the address of a frame further up in rbp: the kernel's chain then
-//! looks complete and skips callers. A few of HotSpot's own routines (SHA-512) use rbp for a table: the chain then ends
-//! after its leaf. And calls that have returned leave links in the stack, which lead to frames that still exist: if rbp
-//! is a frame of libjvm, a true link leads to that frame, and a link of an earlier call leads past it. If the kernel's
-//! walk reaches libjvm through other native code (`clock_gettime` of libc and the vDSO), all links are those of earlier
+//! Three cases are less obvious. A library may keep the address of a frame further up in the frame pointer: the kernel's
+//! chain then looks complete and skips callers. A few of HotSpot's own routines (SHA-512 on x86-64) use it for a table: the
+//! chain then ends after its leaf. And calls that have returned leave links in the stack, which lead to frames that still
+//! exist: if the frame pointer is a frame of libjvm, a true link leads to that frame, and a link of an earlier call leads
+//! past it. If the kernel's walk reaches libjvm through other native code (`clock_gettime` of libc and the vDSO), all links are those of earlier
 //! calls. If only libc is above libjvm (a thread that waits), libjvm's own links are the innermost true ones: its frames
 //! have buffers that still contain links of earlier calls.
 
 use super::interpreted::TaggedFrames;
+use crate::arch::code_address;
 use crate::maps::Maps;
 use crate::perf_event::Sample;
 
@@ -124,20 +125,20 @@ pub(super) fn drop_non_code_frames(
     chain.len() < walked
 }
 
-/// Callers (leaf first) that the kernel's walk skipped before it reached `walked`: native code had a frame's address in
-/// rbp, but not that of its own frame.
+/// Callers (leaf first) that the kernel's walk skipped before it reached `walked`: native code had a frame's address in the
+/// frame pointer, but not that of its own frame.
 fn left_out(mut callers: Vec<u64>, walked: &[u64], stack: &[u64]) -> Option<Vec<u64>> {
     let first = *walked.first()?;
     match callers.iter().position(|ip| *ip == first) {
         Some(joins) => callers.truncate(joins),
         // Further up than the copy.
-        None if !stack.contains(&first) => {}
+        None if !stack.iter().any(|word| code_address(*word) == first) => {}
         None => return None,
     }
     (!callers.is_empty()).then_some(callers)
 }
 
-/// The owner of the frame in rbp.
+/// The owner of the frame in the frame pointer.
 enum Entry {
     /// libjvm, or code called by it, at an index of the copy.
     Jvm(usize),
@@ -164,9 +165,9 @@ struct View<'a> {
 impl<'a> View<'a> {
     /// Links to generated code, by `is_code`, and to libjvm.
     fn new(base: u64, words: &'a [u64], maps: &Maps, is_code: impl Fn(u64) -> bool) -> Self {
-        let caller = |ip: u64| match maps.in_jvm(ip) {
-            true => Some(Caller::Jvm),
-            false => is_code(ip).then_some(Caller::Code),
+        let caller = |word: u64| match code_address(word) {
+            ip if maps.in_jvm(ip) => Some(Caller::Jvm),
+            ip => is_code(ip).then_some(Caller::Code),
         };
         let pairs = (base..).step_by(8).zip(words.windows(2));
         let links = pairs.map(|(own, pair)| {
@@ -214,24 +215,27 @@ impl<'a> View<'a> {
         let (_, from) = best?;
         Some((
             from,
-            self.follow(from).map(|slot| self.words[slot + 1]).collect(),
+            self.follow(from)
+                .map(|slot| code_address(self.words[slot + 1]))
+                .collect(),
         ))
     }
 
-    /// The owner of rbp if generated code called libjvm, and libjvm called the current code. `walked` are the return
-    /// addresses that the kernel found from rbp on, up to generated code.
+    /// The owner of the frame pointer if generated code called libjvm, and libjvm called the current code. `walked` are the
+    /// return addresses that the kernel found from there on, up to generated code.
     fn entry(&self, frame_pointer: u64, walked: &[u64], maps: &Maps) -> Option<Entry> {
         let native = walked.iter().rposition(|ip| !maps.in_jvm(*ip));
         let native = native.map_or(0, |last| last + 1);
         let first = self.index(frame_pointer)?;
         let mut frame = first;
         for ip in &walked[..native] {
-            if self.words[frame + 1] != *ip {
+            if code_address(self.words[frame + 1]) != *ip {
                 return None;
             }
             frame = self.index(self.words[frame])?;
         }
-        let is_called_by_jvm = self.words.get(frame + 1) == walked.get(native);
+        let caller = self.words.get(frame + 1).map(|word| code_address(*word));
+        let is_called_by_jvm = caller.as_ref() == walked.get(native);
         is_called_by_jvm.then_some(if native == 0 {
             Entry::Jvm(first)
         } else {
@@ -286,7 +290,7 @@ mod tests {
         repaired_from(0, chain, stack)
     }
 
-    /// The same if rbp points to a word of the stack.
+    /// The same if the frame pointer points to a word of the stack.
     fn repaired_from(frame_pointer: u64, mut chain: Vec<u64>, stack: &[u64]) -> (Chain, Vec<u64>) {
         let mut maps = Maps::open(std::process::id()).unwrap();
         maps.set_code_cache(CODE);
@@ -370,8 +374,8 @@ mod tests {
         assert_eq!(repaired(vec![native()], &stack[..4]), expected);
     }
 
-    /// A library that libjvm called, and a link at the top of the stack to the frame at `leads_to`. rbp is libjvm's
-    /// frame at word 4, which leads to generated code at word 8.
+    /// A library that libjvm called, and a link at the top of the stack to the frame at `leads_to`. The frame pointer is
+    /// libjvm's frame at word 4, which leads to generated code at word 8.
     fn called_by_the_jvm(leads_to: u64) -> (Chain, Vec<u64>) {
         let [frame, caller] = [4, 8].map(|word| STACK + 8 * word);
         #[rustfmt::skip]
@@ -428,7 +432,8 @@ mod tests {
         let leaf = libc::getppid as *const () as u64;
         let whole = vec![leaf, jvm(), 0x1010, 0x1020];
         assert_eq!(waits_in(leaf), (Chain::Repaired, whole));
-        // The frames of another library, or of a routine that uses rbp for a table, contain links of libjvm's earlier calls.
+        // The frames of another library, or of a routine with a table in the frame pointer, contain links of libjvm's earlier
+        // calls.
         for leaf in [native(), 0x1200] {
             let (state, chain) = waits_in(leaf);
             assert_eq!((state, &chain[..1]), (Chain::Repaired, &[leaf][..]));
@@ -438,7 +443,8 @@ mod tests {
 
     #[test]
     fn links_of_earlier_calls_are_no_callers_of_the_clock() {
-        // rbp is the vDSO's frame at word 6; libc has saved rbp at word 8 and not changed it; libjvm's frame is at word 10.
+        // The frame pointer is the vDSO's frame at word 6; libc has saved it at word 8 and not changed it; libjvm's frame is at
+        // word 10.
         let [vdso, libc, jvms, caller] = [6, 8, 10, 12].map(|word| STACK + 8 * word);
         let whole = vec![native(), native(), jvm(), 0x1010, 0x1030];
         for leads_to in [libc, jvms, caller] {

@@ -1,18 +1,19 @@
 //! The stack of a sample: its copy in the sample and, above that, the thread's current memory. Frames that far up
 //! change slowly; callers check that the links still match.
 
+use crate::arch;
 use crate::memory::Memory;
 use crate::perf_event::{NO_ADDRESS, Sample};
 
 /// Bytes for each read.
 const CHUNK: usize = 4096;
 
-/// The return address of a frame. In HotSpot's stub for the barrier at a method's entry, -1 is between it and the saved
-/// frame pointer.
+/// The return address of a frame. On x86-64, in HotSpot's stub for the barrier at a method's entry, -1 is between it and the
+/// saved frame pointer.
 pub(super) fn return_address(frame: u64, mut word: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
     match word(frame.checked_add(8)?)? {
-        NO_ADDRESS => word(frame.checked_add(16)?),
-        address => Some(address),
+        NO_ADDRESS => word(frame.checked_add(16)?).map(arch::code_address),
+        address => Some(arch::code_address(address)),
     }
 }
 
@@ -39,6 +40,11 @@ impl<'a> Stack<'a> {
     /// The first address above the copy.
     pub(super) fn copy_end(&self) -> u64 {
         self.sample.stack_pointer + 8 * self.sample.stack().count() as u64
+    }
+
+    /// The code from an address on, if memory can be read. Code that the JVM has not changed since.
+    pub(super) fn code<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
+        self.memory?.array(address)
     }
 
     /// The return address of a frame.

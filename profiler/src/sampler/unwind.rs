@@ -1,18 +1,19 @@
 //! Unwinds the stacks of a JVM without frame pointers.
 //!
-//! Compiled code uses rbp for something else, so the kernel's walk skips frames. But each compiled method has a fixed
-//! frame size, which is in the code map: the last word of the frame is the return address, the one before is the
-//! caller's rbp. The interpreter, the stub that enters Java and libjvm do keep frame pointers. So each step depends on
-//! the kind of code that it leaves, and must lead to known code. Libraries without frame pointers have tables
+//! Compiled code uses the frame pointer for something else, so the kernel's walk skips frames. But each compiled method has
+//! a fixed frame size, which is in the code map: the last word of the frame is the return address, the one before is the
+//! caller's frame pointer. The interpreter, the stub that enters Java and libjvm do keep frame pointers. So each step
+//! depends on the kind of code that it leaves, and must lead to known code. Libraries without frame pointers have tables
 //! (`native.rs`). If a library has none, the walk continues from the first word further up that looks like a return
 //! address and leads to the thread's root.
 
 use unfuse_codemap::{CodeMap, Kind, Lookup, Resolution, Shape};
 
-use super::interpreted::{BYTECODE, INTERPRETED, INTERPRETER, METHOD, TaggedFrames};
+use super::interpreted::{INTERPRETED, INTERPRETER, METHOD, TaggedFrames};
 use super::native::{Frame, NativeUnwinder};
 use super::repair::Chain;
 use super::stack::Stack;
+use crate::arch::{self, BYTECODE, Exit, Registers, Saved};
 use crate::interpreter::Methods;
 use crate::maps::Maps;
 use crate::memory::Memory;
@@ -22,8 +23,6 @@ use crate::perf_event::Sample;
 const MAX_FRAMES: usize = 512;
 /// Largest frame, bytes.
 const LARGEST_FRAME: u64 = 1 << 20;
-/// A stub's own frame, if it has one, bytes.
-const STUB_FRAME: u64 = 256;
 /// Maximum number of words tried as return addresses.
 const MAX_CANDIDATES: usize = 64;
 
@@ -116,11 +115,7 @@ impl<'a> Unwinder<'a> {
             maps,
         };
         let mut out = Vec::new();
-        let start = Frame {
-            pc: leaf,
-            sp: sample.stack_pointer,
-            fp: sample.frame_pointer,
-        };
+        let start = Frame::from(sample.registers(leaf));
         let End::Lost(sp) = walk.follow(start, true, &mut out) else {
             return Some((Chain::Whole, out));
         };
@@ -171,7 +166,7 @@ impl Walk<'_, '_, '_> {
         // Whether the walk has left Java for its caller in the VM.
         let mut below_java = false;
         for _ in 0..MAX_FRAMES {
-            let Frame { pc, sp, fp } = frame;
+            let Frame { pc, sp, fp, .. } = frame;
             let next = if self.maps.in_code_cache(pc) {
                 let Some(shape) = self.shape(pc) else {
                     out.push(pc);
@@ -185,7 +180,7 @@ impl Walk<'_, '_, '_> {
                     self.leave_interpreted(frame, innermost, out)
                 } else {
                     out.push(pc);
-                    self.leave_stub(frame, innermost)
+                    self.leave_stub(frame, &shape, innermost)
                 }
             } else {
                 out.push(pc);
@@ -198,7 +193,10 @@ impl Walk<'_, '_, '_> {
                 })
             };
             match next {
-                Some(next) if next.sp > sp => frame = next,
+                // A leaf may have no frame.
+                Some(next) if next.sp > sp || arch::HAS_LINK && innermost && next.sp == sp => {
+                    frame = next;
+                }
                 _ if below_java && !self.maps.in_code_cache(pc) => return End::Root,
                 _ => return End::Lost(sp),
             }
@@ -234,22 +232,27 @@ impl Walk<'_, '_, '_> {
     }
 
     fn leave_sized(&mut self, frame: Frame, shape: &Shape, innermost: bool) -> Option<Frame> {
-        let Frame { sp, fp, .. } = frame;
-        let whole = sp + 8 * u64::from(shape.frame_words);
-        // At its very begin and end the frame does not exist.
-        let tried = [whole, sp + 8, sp + 16];
-        tried[..if innermost { 3 } else { 1 }]
-            .iter()
-            .find_map(|caller| {
-                let pc = self.stack.word(caller - 8)?;
-                let fp = if *caller == sp + 8 {
-                    fp
-                } else {
-                    self.stack.word(caller - 16)?
-                };
-                let sp = *caller;
-                self.is_generated(pc).then_some(Frame { pc, sp, fp })
-            })
+        let whole = frame.sp + 8 * u64::from(shape.frame_words);
+        let around = frame.pc.wrapping_sub(arch::BEFORE as u64);
+        let code = || self.stack.code(around);
+        let exits = arch::sized_exits(frame.into(), whole, innermost, code, is_in(shape));
+        exits.into_iter().flatten().find_map(|exit| self.exit(exit))
+    }
+
+    /// The caller's frame, if a way out of a frame leads to known generated code.
+    fn exit(&mut self, exit: Exit) -> Option<Frame> {
+        let mut value = |saved| match saved {
+            Saved::At(address) => self.stack.word(address),
+            Saved::Known(value) => Some(value),
+        };
+        let pc = arch::code_address(value(exit.pc)?);
+        let fp = value(exit.fp)?;
+        self.is_generated(pc).then_some(Frame {
+            pc,
+            sp: exit.sp,
+            fp,
+            link: 0,
+        })
     }
 
     fn leave_interpreted(
@@ -258,7 +261,7 @@ impl Walk<'_, '_, '_> {
         innermost: bool,
         out: &mut Vec<u64>,
     ) -> Option<Frame> {
-        let Frame { pc, sp, fp } = frame;
+        let Frame { pc, sp, fp, .. } = frame;
         let next = self.linked(frame);
         let word = next.and_then(|_| {
             let method = self.stack.word(fp.checked_sub(METHOD)?)?;
@@ -283,19 +286,12 @@ impl Walk<'_, '_, '_> {
     }
 
     /// Stubs have a frame pointer, except in their first and last instructions and in the smallest ones.
-    fn leave_stub(&mut self, frame: Frame, innermost: bool) -> Option<Frame> {
-        let Frame { sp, fp, .. } = frame;
-        let own_frame = fp >= sp && fp - sp < STUB_FRAME;
-        if innermost && !own_frame {
-            for slot in [sp, sp + 8] {
-                if let Some(pc) = self.stack.word(slot).filter(|pc| self.is_generated(*pc)) {
-                    let fp = if slot == sp { fp } else { self.stack.word(sp)? };
-                    return Some(Frame {
-                        pc,
-                        sp: slot + 8,
-                        fp,
-                    });
-                }
+    fn leave_stub(&mut self, frame: Frame, shape: &Shape, innermost: bool) -> Option<Frame> {
+        let registers = Registers::from(frame);
+        if innermost && !arch::stub_has_frame(registers, || self.stack.return_address(frame.fp)) {
+            let exits = arch::stub_exits(registers, is_in(shape));
+            if let Some(caller) = exits.into_iter().flatten().find_map(|exit| self.exit(exit)) {
+                return Some(caller);
             }
         }
         self.linked(frame)
@@ -308,16 +304,21 @@ impl Walk<'_, '_, '_> {
             return None;
         }
         let (saved, pc) = (self.stack.word(fp)?, self.stack.word(fp + 8)?);
+        let pc = arch::code_address(pc);
         self.is_code(pc).then_some(Frame {
             pc,
             sp: fp + 16,
             fp: saved,
+            link: 0,
         })
     }
 
     /// A native method whose code, without a frame pointer of its own, was called between two stack pointers: `fp`
-    /// belongs to its wrapper's frame.
+    /// belongs to its wrapper's frame. Only if calls push return addresses.
     fn left_out(&mut self, sp: u64, fp: u64) -> Option<u64> {
+        if arch::HAS_LINK {
+            return None;
+        }
         let slots = (fp.checked_sub(sp)? / 8).min(MAX_FRAMES as u64);
         (0..slots).find_map(|slot| {
             let address = sp + 8 * slot;
@@ -337,13 +338,14 @@ impl Walk<'_, '_, '_> {
         let mut tried = 0;
         let mut slot = sp;
         while slot + 8 <= end && tried < MAX_CANDIDATES {
-            let word = self.stack.word(slot)?;
+            let word = arch::code_address(self.stack.word(slot)?);
             if self.is_generated(word) {
                 tried += 1;
                 let start = Frame {
                     pc: word,
                     sp: slot + 8,
                     fp: self.stack.word(slot.wrapping_sub(8)).unwrap_or(0),
+                    link: 0,
                 };
                 let mut callers = Vec::new();
                 if matches!(self.follow(start, false, &mut callers), End::Root) {
@@ -354,4 +356,10 @@ impl Walk<'_, '_, '_> {
         }
         None
     }
+}
+
+/// Whether an address is in the code of a shape.
+fn is_in(shape: &Shape) -> impl Fn(u64) -> bool + use<> {
+    let code = shape.code_start..shape.code_end;
+    move |address| code.contains(&address)
 }

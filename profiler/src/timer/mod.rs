@@ -8,7 +8,7 @@ mod rings;
 mod thread;
 mod walk;
 
-pub(crate) use walk::TOP_WORDS;
+pub(crate) use walk::{TOP_WORDS, split_top};
 
 pub use rings::{Slot, TimerRings, TimerSample};
 pub use thread::ThreadTimer;

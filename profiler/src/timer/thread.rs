@@ -6,6 +6,7 @@ use std::sync::{Once, OnceLock};
 
 use super::rings::TimerRings;
 use super::walk;
+use crate::arch;
 use crate::clock;
 
 /// A running timer on the thread that started it; dropping it stops it.
@@ -92,7 +93,7 @@ extern "C" fn on_tick(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut 
             (*info).si_code,
             value,
             RINGS.get(),
-            context.uc_mcontext.gregs,
+            arch::interrupted(context),
         )
     };
     // Another program's SIGPROF (kill, setitimer) has no slot.
@@ -101,12 +102,10 @@ extern "C" fn on_tick(_: libc::c_int, info: *mut libc::siginfo_t, context: *mut 
         && !slot.is_paused()
     {
         let mut words = [0u64; walk::TOP_WORDS + walk::MAX_FRAMES];
-        let [rip, rsp, rbp] = [libc::REG_RIP, libc::REG_RSP, libc::REG_RBP]
-            .map(|register| registers[register as usize] as u64);
         let end = slot.stack_end();
         let (top, chain) = words.split_at_mut(walk::TOP_WORDS);
-        top.copy_from_slice(&walk::top(rsp, rbp, end));
-        let frames = walk::frames(rip, rsp, rbp, end, chain);
+        top.copy_from_slice(&walk::top(&registers, end));
+        let frames = walk::frames(&registers, end, chain);
         slot.push(
             clock::monotonic_ns(),
             clock::thread_cpu_ns(),

@@ -2,13 +2,14 @@
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, RegisterRule,
-    UnwindContext, UnwindSection, X86_64,
+    UnwindContext, UnwindSection,
 };
 use object::Endianness;
 use object::elf::{FileHeader64, PT_GNU_EH_FRAME, PT_LOAD};
 use object::read::elf::{FileHeader, ProgramHeader};
 
 use super::Frame;
+use crate::arch;
 use crate::maps::Mapping;
 use crate::memory::Memory;
 
@@ -20,31 +21,45 @@ const LONGEST_ENTRY: usize = 64 << 10;
 /// How to find the caller at one address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Rule {
-    /// Whether the canonical frame address (CFA) is relative to rbp, else to rsp.
+    /// Whether the canonical frame address (CFA) is relative to the frame pointer, else to the stack pointer.
     by_frame_pointer: bool,
     /// Its distance, bytes.
     cfa_offset: i64,
-    /// The place of the return address, bytes from the CFA.
-    return_offset: i64,
-    /// The place of the caller's rbp, bytes from the CFA; none if rbp still has the caller's value.
+    /// The place of the return address, bytes from the CFA; none if it is in the link register.
+    return_offset: Option<i64>,
+    /// The place of the caller's frame pointer, bytes from the CFA; none if the register still has the caller's value.
     frame_pointer_offset: Option<i64>,
 }
 
+/// Where a frame has the state of its caller.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct CallerState {
+    /// The CFA, which is the caller's stack pointer.
+    pub(super) sp: u64,
+    /// The address of the return address; none if it is in the link register.
+    pub(super) return_slot: Option<u64>,
+    /// The address of the caller's frame pointer; none if the register still has it.
+    pub(super) fp_slot: Option<u64>,
+}
+
 impl Rule {
-    /// The CFA, which is the caller's stack pointer, and the addresses of the return address and of the caller's rbp.
-    pub(super) fn resolve(self, frame: Frame) -> Option<(u64, u64, Option<u64>)> {
+    /// The state of a frame's caller.
+    pub(super) fn resolve(self, frame: Frame) -> Option<CallerState> {
         let base = if self.by_frame_pointer {
             frame.fp
         } else {
             frame.sp
         };
         let cfa = base.checked_add_signed(self.cfa_offset)?;
-        let return_slot = cfa.checked_add_signed(self.return_offset)?;
-        let fp_slot = match self.frame_pointer_offset {
-            Some(offset) => Some(cfa.checked_add_signed(offset)?),
-            None => None,
+        let slot = |offset: Option<i64>| match offset {
+            Some(offset) => cfa.checked_add_signed(offset).map(Some),
+            None => Some(None),
         };
-        Some((cfa, return_slot, fp_slot))
+        Some(CallerState {
+            sp: cfa,
+            return_slot: slot(self.return_offset)?,
+            fp_slot: slot(self.frame_pointer_offset)?,
+        })
     }
 }
 
@@ -124,8 +139,9 @@ impl UnwindTables {
         let table = index.table()?;
         let entry = table.lookup(address, &self.bases).ok()?;
         let offset = table.pointer_to_offset(entry).ok()?;
-        let frames: EhFrame<EndianSlice<'_, LittleEndian>> =
+        let mut frames: EhFrame<EndianSlice<'_, LittleEndian>> =
             EhFrame::new(&self.frames, LittleEndian);
+        frames.set_vendor(arch::DWARF_VENDOR);
         let function = frames
             .fde_from_offset(&self.bases, offset, EhFrame::cie_from_offset)
             .ok()?;
@@ -143,14 +159,16 @@ impl UnwindTables {
             return None;
         };
         let by_frame_pointer = match register {
-            X86_64::RBP => true,
-            X86_64::RSP => false,
+            arch::DWARF_FRAME_POINTER => true,
+            arch::DWARF_STACK_POINTER => false,
             _ => return None,
         };
-        let Some(RegisterRule::Offset(return_offset)) = row.register(X86_64::RA) else {
-            return None;
+        let return_offset = match row.register(arch::DWARF_RETURN_ADDRESS) {
+            Some(RegisterRule::Offset(offset)) => Some(offset),
+            None | Some(RegisterRule::SameValue) if arch::HAS_LINK => None,
+            _ => return None,
         };
-        let frame_pointer_offset = match row.register(X86_64::RBP) {
+        let frame_pointer_offset = match row.register(arch::DWARF_FRAME_POINTER) {
             None | Some(RegisterRule::Undefined | RegisterRule::SameValue) => None,
             Some(RegisterRule::Offset(offset)) => Some(offset),
             Some(_) => return None,
@@ -210,8 +228,14 @@ mod tests {
             pc: 0,
             sp: 0x1000,
             fp: 0,
+            link: 0,
         };
-        assert_eq!(rule.resolve(frame), Some((0x1008, 0x1000, None)));
+        let expected = CallerState {
+            sp: if arch::HAS_LINK { 0x1000 } else { 0x1008 },
+            return_slot: (!arch::HAS_LINK).then_some(0x1000),
+            fp_slot: None,
+        };
+        assert_eq!(rule.resolve(frame), Some(expected));
     }
 
     /// They may have wrong rules.
