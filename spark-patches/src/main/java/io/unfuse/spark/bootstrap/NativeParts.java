@@ -19,6 +19,7 @@ import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
 import java.util.regex.Pattern;
+import java.util.stream.Collectors;
 import java.util.stream.Stream;
 
 /**
@@ -28,6 +29,9 @@ import java.util.stream.Stream;
 final class NativeParts {
     private static final String LIBRARY = "libunfuse.so";
     private static final String PROGRAM = "unfuse";
+
+    /** Platforms for which there may be parts. */
+    private static final String[] PLATFORMS = {"linux-x86_64", "linux-aarch64"};
 
     private static final FileAttribute<Set<PosixFilePermission>> PRIVATE =
             PosixFilePermissions.asFileAttribute(PosixFilePermissions.fromString("rwx------"));
@@ -61,12 +65,16 @@ final class NativeParts {
      */
     static NativeParts unpack(String wanted) throws InterruptedException, NotLoaded {
         String platform = platform(Paths.get("/proc/self/maps"));
-        String folder = "/native/" + platform + "/";
-        if (NativeParts.class.getResource(folder + LIBRARY) == null) {
+        String folder = folder(platform);
+        if (!isIn(platform)) {
             throw new NotLoaded(
                     "this jar has no native parts for "
                             + platform
-                            + "; it has linux-x86_64, for images with glibc");
+                            + "; it has "
+                            + Stream.of(PLATFORMS)
+                                    .filter(NativeParts::isIn)
+                                    .collect(Collectors.joining(" and "))
+                            + ", for images with glibc");
         }
         List<String> failures = new ArrayList<>();
         for (String parent : parents(wanted)) {
@@ -92,6 +100,16 @@ final class NativeParts {
                 "the native parts cannot be unpacked and run in "
                         + String.join(" or ", failures)
                         + "; set spark.unfuse.native.dir to a directory where programs may run");
+    }
+
+    /** Where the jar has the parts for a platform. */
+    private static String folder(String platform) {
+        return "/native/" + platform + "/";
+    }
+
+    /** Whether the jar has the parts for a platform. */
+    private static boolean isIn(String platform) {
+        return NativeParts.class.getResource(folder(platform) + LIBRARY) != null;
     }
 
     private static List<String> parents(String wanted) {

@@ -67,6 +67,21 @@ class AgentLoaderTest {
         assertEquals("linux-x86_64", NativeParts.platform(maps));
     }
 
+    /** Names of processors that JVMs use are names of folders in the jar. */
+    @Test
+    void eachProcessorHasPartsOfItsOwn(@TempDir Path dir) throws IOException {
+        Path maps = Files.createFile(dir.resolve("maps"));
+        String own = System.getProperty("os.arch");
+        try {
+            System.setProperty("os.arch", "amd64");
+            assertEquals("linux-x86_64", NativeParts.platform(maps));
+            System.setProperty("os.arch", "aarch64");
+            assertEquals("linux-aarch64", NativeParts.platform(maps));
+        } finally {
+            System.setProperty("os.arch", own);
+        }
+    }
+
     @Test
     void settingsAreOptions() throws NotLoaded {
         Map<String, String> settings = new TreeMap<>();
