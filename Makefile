@@ -18,13 +18,14 @@ UNFUSE := target/release/unfuse
 # What a user gets; benchmarks and fuzz targets are not part of it.
 PROGRAM := --package unfuse-cli --package unfuse-agent
 
-.PHONY: help build plugin demo dist test check spark test-java test-rust test-page test-loom test-miri test-gate test-alone test-shared lint grammar bench clean
+.PHONY: help build plugin demo dist test check spark test-java test-rust test-page test-loom test-miri test-aarch64 test-gate test-alone test-shared lint grammar bench clean
 
 help:
 	@echo "make demo    profile a TPC-H query on local Spark and show the result"
 	@echo "make test    everything CI runs: format, lints, unit tests, end-to-end tests on real Spark"
 	@echo "make grammar the English of documents, messages and help texts; part of make lint"
 	@echo "make check   formats, lints and unit tests: minutes, for every day"
+	@echo "make test-aarch64  the programs for ARM machines, under emulation (an hour)"
 	@echo "make test-miri  the code map's tests under miri (minutes; needs a nightly toolchain)"
 	@echo "make build   target/release/unfuse and target/release/libunfuse.so"
 	@echo "make plugin  target/release/unfuse-spark.jar, for Spark's setting spark.plugins"
@@ -40,7 +41,7 @@ build: tools $(wildcard $(JAR) $(PAGE))
 
 # The jar for spark.plugins: the plugin, with the agent and the program inside.
 plugin: build
-	dist/plugin_jar.sh target/release target/release/unfuse-spark.jar
+	dist/plugin_jar.sh target/release/unfuse-spark.jar linux-$$(uname -m) target/release
 
 # Prints at the end how long each part took.
 demo: tools
@@ -107,6 +108,10 @@ test-loom:
 test-miri:
 	@cargo +nightly miri --version >/dev/null 2>&1 || { echo "miri is missing: rustup toolchain install nightly --component miri --component rust-src"; exit 1; }
 	MIRIFLAGS="$$MIRIFLAGS -Zmiri-disable-isolation -Zmiri-disable-stacked-borrows" cargo +nightly miri test --locked --package unfuse-codemap --target-dir target/miri
+
+# The programs for aarch64 under emulation: PARTS are unit, timer and perf (tests/aarch64/run.sh).
+test-aarch64: tools $(JAR) $(PAGE)
+	@tests/aarch64/run.sh $(PARTS)
 
 # End-to-end tests that compare samples with measured CPU time or count what happened. Many of them use one CPU or wait.
 test-shared: spark

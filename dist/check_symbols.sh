@@ -5,12 +5,12 @@ set -euo pipefail
 most=$1
 shift
 for program in "$@"; do
-    newest=$(objdump -T "$program" | grep -o 'GLIBC_[0-9.]*' | cut -d_ -f2 | sort -uV | tail -1)
+    newest=$(readelf --version-info --wide "$program" | grep -o 'GLIBC_[0-9.]*' | cut -d_ -f2 | sort -uV | tail -1)
     if [ "$(printf '%s\n' "$most" "$newest" | sort -V | tail -1)" != "$most" ]; then
         echo "$program needs glibc $newest, and $most is the oldest that it has to run on" >&2
         exit 1
     fi
-    others=$(readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(lib(c|m|pthread|dl|rt)|ld-linux-x86-64)\.so' || true)
+    others=$(readelf -d "$program" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(lib(c|m|pthread|dl|rt)|ld-linux-(x86-64|aarch64))\.so' || true)
     if [ -n "$others" ]; then
         echo "$program needs $others, which old systems may lack" >&2
         exit 1

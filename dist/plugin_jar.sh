@@ -1,12 +1,15 @@
 #!/usr/bin/env bash
-# Makes the jar for spark.plugins: the plugin, with the agent and the program inside. Arguments: the folder that contains
-# unfuse and libunfuse.so, and the jar to write.
+# Makes the jar for spark.plugins: the plugin, with the agent and the program inside. Arguments: the jar to write, then for
+# each platform its name, such as linux-x86_64, and the folder that contains its unfuse and libunfuse.so.
 set -euo pipefail
-built=$1 jar=$2
+jar=$1
+shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-native="$work/native/linux-x86_64"
-install -D -m 755 -t "$native" "$built/unfuse" "$built/libunfuse.so"
+while [ $# -gt 0 ]; do
+    install -D -m 755 -t "$work/native/$1" "$2/unfuse" "$2/libunfuse.so"
+    shift 2
+done
 cp "$(dirname "$0")/../spark-patches/target/unfuse-spark-plugin.jar" "$work/unfuse-spark.jar"
 # A fixed time, so that the same files make the same jar.
 time=$(date -u -d "@${SOURCE_DATE_EPOCH:-1767225600}" +%Y-%m-%dT%H:%M:%SZ)

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Prints a CycloneDX list of the Rust crates in a release, from Cargo.lock. Usage: dist/sbom.py VERSION"""
+"""Prints a CycloneDX list of the Rust crates in a release, from Cargo.lock. Usage: dist/sbom.py VERSION MACHINE…"""
 import json
 import subprocess
 import sys
 
 
-def metadata():
-    """Cargo's metadata of the crates for the platform of the release."""
-    command = ["cargo", "metadata", "--format-version", "1", "--locked", "--filter-platform", "x86_64-unknown-linux-gnu"]
+def metadata(machines):
+    """Cargo's metadata of the crates for the platforms of the release."""
+    platforms = [f"--filter-platform={machine}-unknown-linux-gnu" for machine in machines]
+    command = ["cargo", "metadata", "--format-version", "1", "--locked", *platforms]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
@@ -36,8 +37,8 @@ def component(package):
     }
 
 
-def main(version):
-    known = metadata()
+def main(version, *machines):
+    known = metadata(machines)
     packages = {package["id"]: package for package in known["packages"]}
     roots = [key for key, package in packages.items() if package["name"] in ("unfuse-cli", "unfuse-agent")]
     crates = [packages[key] for key in linked(known, roots) if packages[key]["source"]]

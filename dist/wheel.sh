@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes the Python wheel. Arguments: the folder that contains unfuse, libunfuse.so and unfuse-spark.jar; the glibc that they
-# need, such as 2.17; the folder to write to; and a Python with the package wheel.
+# Makes the Python wheel. Arguments: the folder that contains unfuse and libunfuse.so; the plugin's jar; the platform for
+# which they are, such as manylinux_2_17_x86_64; the folder to write to; and a Python with the package wheel.
 set -euo pipefail
-built=$1 glibc=$2 out=$3 python=$4
+built=$1 plugin=$2 platform=$3 out=$4 python=$5
 here=$(dirname "$0")
 # shellcheck source=dist/tree.sh
 . "$here/tree.sh"
@@ -16,9 +16,8 @@ tree "$built" "$data/data"
 mkdir -p "$data/scripts" "$info/licenses"
 mv "$data/data/bin/unfuse" "$data/scripts"
 rmdir "$data/data/bin"
-install -D -m 644 -t "$work/unfuse" "$here/../python/unfuse/"*.py "$built/unfuse-spark.jar"
+install -D -m 644 -t "$work/unfuse" "$here/../python/unfuse/"*.py "$plugin"
 cp "$here/../LICENSE" "$here/../NOTICE" "$info/licenses"
 { sed "s/@VERSION@/$version/" "$here/wheel-metadata" && cat "$here/../README.md"; } >"$info/METADATA"
-printf '%s\n' "Wheel-Version: 1.0" "Generator: unfuse" "Root-Is-Purelib: false" "Tag: py3-none-manylinux_${glibc/./_}_x86_64" \
-    >"$info/WHEEL"
+printf '%s\n' "Wheel-Version: 1.0" "Generator: unfuse" "Root-Is-Purelib: false" "Tag: py3-none-$platform" >"$info/WHEEL"
 "$python" -m wheel pack "$work" --dest-dir "$out" >/dev/null
