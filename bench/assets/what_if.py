@@ -1,7 +1,8 @@
 """Queries that differ by one change of known size, in rounds, for `unfuse-bench what-if`. Each is one SQL execution, but for the
 jobs of `rdd`.
 
-Arguments: data directory, a file of SQL by name (JSON), rounds, and what to run: `sql`, `changes`, `heap` or `rdd`.
+Arguments: data directory, a file of SQL by name (JSON), rounds, and what to run: `sql`, `changes`, `heap`, `rdd` or
+`cache`.
 """
 
 import json
@@ -140,6 +141,25 @@ def heap():
     run("sets", spark.sql("SELECT l_suppkey, size(collect_set(l_partkey)) FROM lineitem GROUP BY l_suppkey"))
 
 
+def cache():
+    """Queries that read a table from files, and from Spark's cache."""
+    table, names = CACHED[data.name.split("-")[0]]
+    for name in names:
+        run(f"files {name}", spark.sql(texts[name]))
+    spark.sparkContext.setJobDescription("fill the cache")
+    spark.sql(f"CACHE TABLE {table}")
+    for name in names:
+        run(f"cached {name}", spark.sql(texts[name]))
+    spark.sql(f"UNCACHE TABLE {table}")
+
+
+# The largest table of the data, and queries that read it.
+CACHED = {
+    "tpch": ("lineitem", ["q01", "q03", "q06", "q12", "q14", "q15"]),
+    "tpcds": ("store_sales", ["q03", "q07", "q19", "q42", "q48", "q79", "q98"]),
+}
+
+
 def rdd():
     """Words of numbers, counted by Python functions: an application without SQL."""
     numbers = spark.sparkContext.parallelize(range(1_500_000), 24)
@@ -148,5 +168,5 @@ def rdd():
 
 
 for _ in range(rounds):
-    {"sql": sql, "changes": changes, "heap": heap, "rdd": rdd}[what]()
+    {"sql": sql, "changes": changes, "heap": heap, "rdd": rdd, "cache": cache}[what]()
 spark.stop()

@@ -61,7 +61,7 @@ pub use profile::{
     Execution, Group, Period, Profile, Selection, StackMap, Stage, Time, Weight, query_names,
 };
 pub use python::{is_python, python_file, python_line};
-pub use query_name::{LONGEST_NAME, is_origin, query_name};
+pub use query_name::{LONGEST_NAME, is_origin, query_name, table_name};
 pub use regions::{Region, RegionKind, RegionMap};
 pub use rule::{BoundaryKind, Rule, Standing};
 pub use shares::{OperatorShare, operator_shares};

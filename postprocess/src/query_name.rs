@@ -158,7 +158,7 @@ fn flow(node: &PlanNode, inputs: Vec<Flow>) -> Flow {
     };
     let joined = |a: Flow, b: Flow| a.joined(sign, b);
     let Some(mut flow) = inputs.into_iter().reduce(joined) else {
-        return Flow::from_table(table(node));
+        return Flow::from_table(table_name(node));
     };
     if let Some(step) = step(node, kind) {
         flow.then(kind, step);
@@ -166,8 +166,8 @@ fn flow(node: &PlanNode, inputs: Vec<Flow>) -> Flow {
     flow
 }
 
-/// The source of a node without an input.
-fn table(node: &PlanNode) -> String {
+/// The source of a node without an input: a table, or the name of its files without what follows a dot.
+pub fn table_name(node: &PlanNode) -> String {
     let (operator, detail) = (node.operator.as_str(), node.detail.as_str());
     let named = operator
         .split_whitespace()

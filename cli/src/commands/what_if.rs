@@ -23,8 +23,8 @@ pub struct WhatIf {
     /// The profile directory, or its URI; or an event log of Spark: a file, or a directory eventlog_v2_…
     #[arg(value_name = "PROFILE")]
     from: PathBuf,
-    /// slots=N, executors=N, cores=inf, skew=0, gc=0, disk=inf, network=inf, cpu-wait=0, python=5x, operator:NODE=2x or
-    /// without-query=N
+    /// slots=N, executors=N, cores=inf, skew=0, gc=0, disk=inf, network=inf, cpu-wait=0, python=5x, operator:NODE=2x,
+    /// cache=TABLE or without-query=N
     #[arg(value_name = "CHANGE")]
     changes: Vec<String>,
     /// This query: the id of a Spark SQL execution [default: the whole application]
@@ -41,9 +41,10 @@ pub struct WhatIf {
 impl WhatIf {
     /// Prints the prediction.
     pub fn execute(self) -> Result<ExitCode> {
-        let changes = self.changes()?;
+        let (changes, cached) = self.changes()?;
         let question = Question {
             changes: &changes,
+            cached: &cached,
             query: self.query,
             app: self.app.as_deref(),
         };
@@ -64,16 +65,24 @@ impl WhatIf {
         Ok(ExitCode::SUCCESS)
     }
 
-    /// The changes, none of which excludes another.
-    fn changes(&self) -> Result<Vec<Change>> {
+    /// The changes, none of which excludes another, and the tables that would be cached.
+    fn changes(&self) -> Result<(Vec<Change>, Vec<String>)> {
         let mut changes: Vec<Change> = Vec::new();
+        let mut cached: Vec<String> = Vec::new();
         for text in &self.changes {
+            if let Some(table) = text.strip_prefix("cache=") {
+                if cached.iter().any(|known| known == table) {
+                    bail!("{text} is there twice; give it once");
+                }
+                cached.push(table.to_owned());
+                continue;
+            }
             let change: Change = text.parse().map_err(anyhow::Error::msg)?;
             if let Some(other) = changes.iter().find(|other| other.excludes(&change)) {
                 bail!("{other} and {change} cannot both hold; give one of them");
             }
             changes.push(change);
         }
-        Ok(changes)
+        Ok((changes, cached))
     }
 }

@@ -81,7 +81,7 @@ fn an_event_log_is_enough_for_slots() {
 #[test]
 fn what_cannot_be_answered_is_refused() {
     let refused = |arguments: &[&str]| refusal(&profile(), arguments);
-    assert!(refused(&["cache=lineitem"]).contains("is no change; the changes are slots=N"));
+    assert!(refused(&["memory=2x"]).contains("is no change; the changes are slots=N"));
     assert!(refused(&["slots=2", "cores=inf"]).contains("cannot both hold"));
     assert!(refused(&["gc=0", "--query", "77"]).contains("has no query 77; it has"));
     assert!(refused(&["operator:1=2x"]).contains("choose it with --query"));
@@ -93,4 +93,42 @@ fn what_cannot_be_answered_is_refused() {
     assert!(refused(&["--app", "app-0"]).contains("no application app-0; it has"));
     let nothing = refusal(Path::new("/nowhere"), &[]);
     assert!(nothing.contains("/nowhere"), "{nothing}");
+}
+
+#[test]
+fn a_cached_table_saves_a_part_of_its_scans() {
+    let answer = json(&profile(), &["cache=lineitem", "--query", "3"]);
+    let number = |name: &str| answer["estimate"][name].as_f64().expect("a number");
+    assert_eq!(answer["changes"], serde_json::json!(["cache=lineitem"]));
+    assert!(number("saves_s") > 0.0, "{answer:#}");
+    assert!(number("saves_low_s") <= number("saves_s") && number("saves_s") < number("then_s"));
+    // The same table by its file.
+    for other in ["lineitem.parquet", "/tmp/tpch/lineitem.parquet"] {
+        let same = json(&profile(), &[&format!("cache={other}"), "--query", "3"]);
+        assert_eq!(same["estimate"], answer["estimate"], "{other}");
+    }
+    let notes = answer["notes"].as_array().expect("notes").iter();
+    let notes: Vec<&str> = notes.filter_map(Value::as_str).collect();
+    assert!(
+        notes.iter().any(|note| note.contains("fill the cache")),
+        "{notes:?}"
+    );
+    assert!(
+        notes
+            .iter()
+            .any(|note| note.contains("the cached rows take")),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn a_table_that_the_query_does_not_read_is_refused_with_those_that_it_reads() {
+    let message = refusal(&profile(), &["cache=orders", "--query", "3"]);
+    assert!(
+        message.contains("cache=orders") && message.contains("it reads lineitem, supplier"),
+        "{message}"
+    );
+    assert!(refusal(&log("causes-4.3"), &["cache=t"]).contains("is an event log"));
+    let twice = refusal(&profile(), &["cache=a", "cache=a", "--query", "3"]);
+    assert!(twice.contains("twice"), "{twice}");
 }

@@ -3,6 +3,7 @@
 //!
 //! The replay is [`unfuse_sizing::what_if`]; here is what a profile knows of the parts of each task's time.
 
+mod cache;
 mod driver;
 mod neighbour;
 mod operator;
@@ -22,6 +23,7 @@ use unfuse_sizing::what_if::{Application, Change, Estimate, Floor, Model, PartKi
 
 use crate::words::{name, percent, shell};
 use crate::{Report, ReportError, application_index};
+use cache::CachedTable;
 use profile::{Source, is_local};
 use spread::spread;
 use trials::{each, floors};
@@ -48,6 +50,8 @@ const TIMES: f64 = 2.0;
 pub struct Question<'a> {
     /// All at once; none for a table of changes.
     pub changes: &'a [Change],
+    /// Tables whose rows would be cached, by name or path; with the changes.
+    pub cached: &'a [String],
     /// A SQL execution; none for all of the application.
     pub query: Option<i64>,
     /// The application; none for the one with the most CPU time.
@@ -142,27 +146,52 @@ impl Answer {
         let mut notes = Vec::new();
         let app = application(report, question, &mut notes)?;
         let query = match question.query {
-            None if question.changes.iter().any(needs_query) => Some(only_query(report, app)?),
+            None if question.changes.iter().any(needs_query) || !question.cached.is_empty() => {
+                Some(only_query(report, app)?)
+            }
             query => query,
         };
         let source = Source::new(report, app, query);
-        let tried = match (question.changes, query) {
+        let mut changes = question.changes.to_vec();
+        let mut scans = Vec::new();
+        for (table, query) in question
+            .cached
+            .iter()
+            .filter_map(|table| Some((table, query?)))
+        {
+            let cached = CachedTable::find(report, app, query, table)?;
+            scans.extend(cached.scans);
+            notes.extend(cached.notes);
+        }
+        for scan in &scans {
+            let change = scan.change();
+            if let Some(other) = changes.iter().find(|other| other.excludes(&change)) {
+                return Err(ReportError::Refused(format!(
+                    "{other} and {change} cannot both hold; give one of them"
+                )));
+            }
+            changes.push(change);
+        }
+        let tried = match (&changes[..], query) {
             ([], Some(query)) => operator::largest(report, app, query, OPERATORS)
                 .into_iter()
                 .map(|node| Change::Operator { node, times: TIMES })
                 .collect(),
             (changes, _) => changes.to_vec(),
         };
-        let application = source.application(query, &tried)?;
+        let application = source.application(query, &tried, &scans)?;
         let place = report.summary.profile.clone();
         let asked = Asked {
-            changes: question.changes,
+            changes: &changes,
             query,
             tried: &tried,
             operators: operators(report, app, query),
             spread: query.and_then(|query| spread(report, app, query)),
         };
         let mut answer = Self::new(place, &application, &asked)?;
+        let asked = question.changes.iter().map(ToString::to_string);
+        let cached = question.cached.iter().map(|table| format!("cache={table}"));
+        answer.changes = asked.chain(cached).collect();
         answer.notes.splice(0..0, notes);
         answer.note_cpus(report, app, question.changes)?;
         Ok(answer)
@@ -179,7 +208,8 @@ impl Answer {
         question: &Question<'_>,
     ) -> Result<Self, ReportError> {
         let asks = question.changes.iter().find(|change| needs_query(change));
-        if let Some(change) = asks {
+        let cached = question.cached.iter().map(|table| format!("cache={table}"));
+        if let Some(change) = asks.map(ToString::to_string).or(cached.into_iter().next()) {
             return Err(ReportError::Refused(format!(
                 "{change}: {place} is an event log, which has no samples and no waits; record a profile with `unfuse run`"
             )));

@@ -8,6 +8,7 @@ use unfuse_postprocess::{
 };
 use unfuse_sizing::what_if::{Part, PartKind};
 
+use super::cache::CachedScan;
 use crate::text::{list, shorten};
 use crate::{Report, ReportError};
 
@@ -46,8 +47,12 @@ pub(super) struct OperatorTime {
     stages: HashMap<(i32, i32), Cpu>,
     /// Samples of the node in each stage.
     own_samples: HashMap<(i32, i32), u64>,
-    /// Waits for Python workers of a node that calls Python, ns.
-    python: HashMap<i64, u64>,
+    /// Waits for what the node gets from elsewhere, ns: for Python workers, of a node that calls Python, or for files.
+    waits: HashMap<i64, u64>,
+    /// The reasons of these waits.
+    reasons: &'static [WaitReason],
+    /// How much less of its time there is if it is a scan that reads cached rows.
+    cached: Option<CachedScan>,
     own_ns: u64,
     doubtful_ns: u64,
     possible_ns: u64,
@@ -63,6 +68,7 @@ impl OperatorTime {
         app: &str,
         query: i64,
         node: i32,
+        cached: Option<CachedScan>,
     ) -> Result<Self, ReportError> {
         let refused = |text: String| Err(ReportError::Refused(text));
         let profile = report.profile;
@@ -86,10 +92,15 @@ impl OperatorTime {
         let mut attributor = Attributor::new(profile);
         let mut claims: HashMap<StackOfStage, Claim> = HashMap::new();
         let groups = part.groups.iter().map(|at| &profile.groups[*at].0);
-        let calls_python = Operator::from_name(&known.operator).kind == OperatorKind::Python;
+        let reasons: &'static [WaitReason] = match cached {
+            Some(_) => &[WaitReason::DiskRead, WaitReason::Network],
+            None if Operator::from_name(&known.operator).kind == OperatorKind::Python => {
+                &[WaitReason::Python]
+            }
+            None => &[],
+        };
         let waits = part.waits.iter().map(|at| &profile.waits[*at].0);
-        let waits =
-            waits.filter(|group| calls_python && profile.waiting(group) == WaitReason::Python);
+        let waits = waits.filter(|group| reasons.contains(&profile.waiting(group)));
         for group in groups.chain(waits) {
             let (Some(stage), Some(attempt)) = (group.stage, group.attempt) else {
                 continue;
@@ -119,6 +130,8 @@ impl OperatorTime {
             node,
             is_fused: known.codegen_stage.is_some(),
             claims,
+            reasons,
+            cached,
             ..Self::default()
         })
     }
@@ -144,8 +157,8 @@ impl OperatorTime {
         let claim = self.claims.get(&(place.0, place.1, interval.stack));
         let claim = claim.copied().unwrap_or_default();
         if let Some(reason) = interval.waiting {
-            if claim.owns && reason == WaitReason::Python {
-                add(self.python.entry(interval.task).or_default(), interval.ns);
+            if claim.owns && self.reasons.contains(&reason) {
+                add(self.waits.entry(interval.task).or_default(), interval.ns);
             }
             return;
         }
@@ -172,7 +185,11 @@ impl OperatorTime {
 
     /// The node's time in a task, s.
     pub(super) fn seconds(&self, place: (i32, i32), task: &TaskRow, by_stage: bool) -> f64 {
-        let python = self.python.get(&task.task).copied().unwrap_or(0);
+        // Those of a scan are a part of their own.
+        let waits = match self.cached {
+            Some(_) => 0.0,
+            None => self.wait(task),
+        };
         let own = self.tasks.get(&task.task).filter(|_| !by_stage);
         let ns = match own.filter(|cpu| cpu.samples >= FEWEST_SAMPLES) {
             Some(cpu) => cpu.own_ns as f64,
@@ -181,7 +198,28 @@ impl OperatorTime {
                 share * task.cpu_ns.max(0) as f64
             }
         };
-        (ns + python as f64) / 1e9
+        ns / 1e9 + waits
+    }
+
+    /// How long a task waited for what the node gets from elsewhere, s.
+    fn wait(&self, task: &TaskRow) -> f64 {
+        self.waits.get(&task.task).copied().unwrap_or(0) as f64 / 1e9
+    }
+
+    /// The node's times in a task, in the order of [`Self::parts`], s.
+    pub(super) fn all_seconds(
+        &self,
+        place: (i32, i32),
+        task: &TaskRow,
+        by_stage: bool,
+        cpu_wait: f64,
+    ) -> Vec<f64> {
+        let mut all = vec![
+            self.seconds(place, task, by_stage),
+            self.cpu_wait(place, task, by_stage, cpu_wait),
+        ];
+        all.extend(self.cached.map(|_| self.wait(task)));
+        all
     }
 
     /// What a task that waited `cpu_wait` for a CPU would have waited less without the node, s: it waited while it had work,
@@ -206,20 +244,26 @@ impl OperatorTime {
     }
 
     /// How well the node's time, and its waits for a CPU, are known in the stages of an application.
-    pub(super) fn parts(&self, stages: &[(i32, i32)]) -> [Part; 2] {
+    pub(super) fn parts(&self, stages: &[(i32, i32)]) -> Vec<Part> {
         let own = self.own_ns.max(1) as f64;
         let least = 1.0 - (self.doubtful_ns as f64 / own).min(1.0);
         let fused = if self.is_fused { LEAST_OF_FUSED } else { 1.0 };
+        let most = 1.0 + self.possible_ns as f64 / own;
+        let [cached_least, cached_most] = self.cached.map_or([1.0, 1.0], CachedScan::range);
         let part = |kind| Part {
-            range: (least * fused, 1.0 + self.possible_ns as f64 / own),
+            range: (least * fused * cached_least, most * cached_most),
             samples: self.samples(stages),
             ..Part::new(kind)
         };
-        [
-            PartKind::Operator(self.node),
-            PartKind::OperatorCpuWait(self.node),
-        ]
-        .map(part)
+        let mut parts = vec![
+            part(PartKind::Operator(self.node)),
+            part(PartKind::OperatorCpuWait(self.node)),
+        ];
+        parts.extend(
+            self.cached
+                .map(|_| Part::new(PartKind::ScanWait(self.node))),
+        );
+        parts
     }
 }
 
@@ -234,7 +278,7 @@ fn add(sum: &mut u64, more: u64) {
 }
 
 /// The plan of a query, and where its data is.
-fn plan_and_part<'a>(
+pub(super) fn plan_and_part<'a>(
     report: &'a Report<'_>,
     app: &str,
     query: i64,
@@ -245,15 +289,11 @@ fn plan_and_part<'a>(
     Some((part.plan(report.profile)?, part))
 }
 
-/// The nodes of a query's plan with the most CPU time in tasks, by their numbers.
-pub(super) fn largest(report: &Report<'_>, app: &str, query: i64, count: usize) -> Vec<i32> {
-    let profile = report.profile;
-    let Some((plan, part)) = plan_and_part(report, app, query) else {
-        return Vec::new();
-    };
+/// CPU time of each node of a plan in tasks, ns.
+pub(super) fn cpu_of_nodes(report: &Report<'_>, plan: &Plan, part: &crate::Part) -> Vec<u64> {
     let mut nodes = vec![0u64; plan.nodes.len()];
-    let mut attributor = Attributor::new(profile);
-    for (group, weight) in part.groups.iter().map(|at| &profile.groups[*at]) {
+    let mut attributor = Attributor::new(report.profile);
+    for (group, weight) in part.groups.iter().map(|at| &report.profile.groups[*at]) {
         if let Owner::Node(_, node) = attributor.attribute(group).owner
             && group.stage.is_some()
             && let Some(ns) = nodes.get_mut(node)
@@ -261,6 +301,15 @@ pub(super) fn largest(report: &Report<'_>, app: &str, query: i64, count: usize) 
             add(ns, weight.ns);
         }
     }
+    nodes
+}
+
+/// The nodes of a query's plan with the most CPU time in tasks, by their numbers.
+pub(super) fn largest(report: &Report<'_>, app: &str, query: i64, count: usize) -> Vec<i32> {
+    let Some((plan, part)) = plan_and_part(report, app, query) else {
+        return Vec::new();
+    };
+    let nodes = cpu_of_nodes(report, plan, part);
     let mut used: Vec<usize> = (0..nodes.len()).filter(|node| nodes[*node] > 0).collect();
     used.sort_by_key(|node| (std::cmp::Reverse(nodes[*node]), *node));
     used.truncate(count);

@@ -77,7 +77,7 @@ pub(crate) fn what_ifs(report: &Report<'_>) -> Result<BTreeMap<usize, Block>, Re
     for (app, queries) in by_app {
         let ids: BTreeSet<i64> = queries.iter().map(|(_, id)| *id).collect();
         let source = Source::of_queries(report, app, &ids);
-        let application = source.application(None, &[])?;
+        let application = source.application(None, &[], &[])?;
         let made = queries.par_iter().map(|(at, id)| {
             let Ok((mut recorded, _)) = application.recorded(Some(*id)) else {
                 return Ok(None);

@@ -11,6 +11,7 @@ use unfuse_sizing::what_if::{
     Application, Change, Executor, Group, Part, PartKind, Query, SharedCpus, Stage, Task,
 };
 
+use super::cache::CachedScan;
 use super::neighbour::Neighbour;
 use super::operator::OperatorTime;
 use super::saving::Saving;
@@ -95,6 +96,7 @@ impl<'a> Source<'a> {
         &self,
         query: Option<i64>,
         changes: &[Change],
+        cached: &[CachedScan],
     ) -> Result<Application, ReportError> {
         let profile = self.report.profile;
         let mut application = self.frame()?;
@@ -104,13 +106,24 @@ impl<'a> Source<'a> {
         for change in changes {
             match (*change, query) {
                 (Change::Operator { node, .. }, Some(query)) => {
-                    operators.push(OperatorTime::new(self.report, self.app, query, node)?);
+                    operators.push(OperatorTime::new(self.report, self.app, query, node, None)?);
                 }
                 (Change::WithoutQuery(other), Some(query)) => {
                     neighbours.push(Neighbour::new(self.report, self.app, query, other)?);
                 }
                 _ => {}
             }
+        }
+        for scan in cached {
+            let Some(query) = query else { break };
+            let (node, cached) = (scan.node, Some(*scan));
+            operators.push(OperatorTime::new(
+                self.report,
+                self.app,
+                query,
+                node,
+                cached,
+            )?);
         }
         let sampled = self.sampled(&mut operators)?;
         let knows_waits = !profile.waits.is_empty();
@@ -134,10 +147,8 @@ impl<'a> Source<'a> {
                 let cpu_wait = cpu_wait_at.map_or(0.0, |at| task.parts[at]);
                 for operator in &operators {
                     let by_stage = self.is_partly_sampled;
-                    task.parts.extend([
-                        operator.seconds(key, row, by_stage),
-                        operator.cpu_wait(key, row, by_stage, cpu_wait),
-                    ]);
+                    task.parts
+                        .extend(operator.all_seconds(key, row, by_stage, cpu_wait));
                 }
                 task.parts
                     .extend(neighbours.iter().map(|other| other.seconds(key, row)));

@@ -138,6 +138,7 @@ pub(super) fn meaning(change: &Change, operators: &Operators) -> String {
                 .map_or("a node of the plan", String::as_str);
             return name.to_owned();
         }
+        Change::CachedScan { node, .. } => return format!("node {node} reads cached rows"),
         Change::WithoutQuery(query) => return format!("query {query} does not run"),
         Change::EndlessSlots => "a slot for each task",
         Change::NoSkew => "tasks of a stage take equally long",

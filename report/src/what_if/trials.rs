@@ -39,6 +39,7 @@ pub(super) fn changes_of_waits(recorded: &Recorded) -> impl Iterator<Item = Chan
             PartKind::Python => Change::Python(TIMES),
             PartKind::Operator(_)
             | PartKind::OperatorCpuWait(_)
+            | PartKind::ScanWait(_)
             | PartKind::Query(_)
             | PartKind::Other => return None,
         };

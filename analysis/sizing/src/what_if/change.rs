@@ -36,11 +36,18 @@ pub enum Change {
     },
     /// A query did not run at the same time.
     WithoutQuery(i64),
+    /// A scan reads cached rows instead of files: the meaning of `cache=TABLE` for each scan of the table.
+    CachedScan {
+        /// Its number in the plan.
+        node: i32,
+        /// The share of its CPU time that reading the cached rows takes.
+        remaining: f64,
+    },
 }
 
 /// The changes, for messages.
 const KNOWN: &str = "slots=N, executors=N, cores=inf, skew=0, gc=0, disk=inf, network=inf, cpu-wait=0, python=5x, \
-     operator:NODE=2x and without-query=N";
+     operator:NODE=2x, cache=TABLE and without-query=N";
 
 impl Change {
     /// Whether it says how many slots there are.
@@ -54,7 +61,10 @@ impl Change {
     /// Whether both cannot hold at once: they say the same thing of the same subject.
     pub fn excludes(&self, other: &Self) -> bool {
         match (self, other) {
-            (Self::Operator { node, .. }, Self::Operator { node: other, .. }) => node == other,
+            (
+                Self::Operator { node, .. } | Self::CachedScan { node, .. },
+                Self::Operator { node: other, .. } | Self::CachedScan { node: other, .. },
+            ) => node == other,
             (Self::WithoutQuery(query), Self::WithoutQuery(other)) => query == other,
             _ => {
                 let same = std::mem::discriminant(self) == std::mem::discriminant(other);
@@ -129,6 +139,7 @@ impl fmt::Display for Change {
                 write!(out, "operator:{node}={}", times(*factor))
             }
             Self::WithoutQuery(query) => write!(out, "without-query={query}"),
+            Self::CachedScan { node, .. } => write!(out, "cached rows in node {node}"),
         }
     }
 }

@@ -97,6 +97,8 @@ pub enum PartKind {
     Operator(i32),
     /// Waits for a CPU of a plan node. They are a part of [`Self::CpuWait`].
     OperatorCpuWait(i32),
+    /// Waits of a plan node for its data. They are a part of [`Self::Disk`] or [`Self::Network`].
+    ScanWait(i32),
     /// Waits that a query caused.
     Query(i64),
     /// Time that no [`Change`] is about, see [`Model::without`](super::Model::without).
@@ -137,7 +139,11 @@ impl PartKind {
     pub(super) fn is_wait(self) -> bool {
         match self {
             Self::Gc | Self::Disk | Self::Network | Self::CpuWait | Self::Python => true,
-            Self::Operator(_) | Self::OperatorCpuWait(_) | Self::Query(_) | Self::Other => false,
+            Self::Operator(_)
+            | Self::OperatorCpuWait(_)
+            | Self::ScanWait(_)
+            | Self::Query(_)
+            | Self::Other => false,
         }
     }
 
@@ -153,6 +159,11 @@ impl PartKind {
                 Self::Operator(own) | Self::OperatorCpuWait(own),
                 Change::Operator { node, times },
             ) if own == *node => Some(1.0 / times),
+            (
+                Self::Operator(own) | Self::OperatorCpuWait(own),
+                Change::CachedScan { node, remaining },
+            ) if own == *node => Some(*remaining),
+            (Self::ScanWait(own), Change::CachedScan { node, .. }) if own == *node => Some(0.0),
             (Self::Query(own), Change::WithoutQuery(query)) if own == *query => Some(0.0),
             _ => None,
         }

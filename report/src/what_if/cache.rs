@@ -1,0 +1,352 @@
+//! `cache=TABLE`: the scans of a table in a plan, and what they take if they read rows that Spark has cached.
+
+use std::collections::{BTreeSet, HashMap};
+
+use unfuse_format::{HostRow, StageAttempt};
+use unfuse_postprocess::{Attributor, Owner, PlanNode, table_name};
+use unfuse_sizing::what_if::Change;
+
+use super::operator::{cpu_of_nodes, plan_and_part};
+use crate::query::attempts;
+use crate::rows::add_values;
+use crate::text::{list, shorten};
+use crate::words::bytes;
+use crate::{Part, Report, ReportError};
+
+/// CPU time of reading a value of cached rows, ns: the least, the most likely and the most of what was measured
+/// (docs/what-if.md, *Cached tables*).
+const VALUE_NS: [f64; 3] = [5.0, 10.0, 20.0];
+/// Bytes of cached rows for each byte of a file: the least and the most of what was measured.
+const BYTES_OF_FILE: [f64; 2] = [1.5, 4.0];
+
+/// A table that would be cached.
+#[derive(Debug, Default)]
+pub(super) struct CachedTable {
+    /// Its scans, and the nodes that make rows of what these put out.
+    pub(super) scans: Vec<CachedScan>,
+    /// What the answer does not know.
+    pub(super) notes: Vec<String>,
+}
+
+/// A node that cached rows take the place of.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct CachedScan {
+    /// Its number in the plan.
+    pub(super) node: i32,
+    /// The share of its CPU time that reading cached rows takes: the least, the most likely, the most.
+    pub(super) remaining: [f64; 3],
+}
+
+impl CachedScan {
+    /// The change that it is.
+    pub(super) fn change(self) -> Change {
+        Change::CachedScan {
+            node: self.node,
+            remaining: self.remaining[1],
+        }
+    }
+
+    /// The least and the most that the wall time becomes shorter for each second that the change takes out, because reading
+    /// cached rows may take less or more.
+    pub(super) fn range(self) -> [f64; 2] {
+        let [least, likely, most] = self.remaining.map(|share| 1.0 - share);
+        let of = |gone: f64| {
+            if likely > 0.0 {
+                (gone / likely).max(0.0)
+            } else {
+                1.0
+            }
+        };
+        [of(most), of(least)]
+    }
+}
+
+impl CachedTable {
+    /// Finds the scans of a table in the plan of a query. The table is called by its name, by its path or by the last part of that.
+    ///
+    /// # Errors
+    /// If the plan is not known or has no such scan.
+    pub(super) fn find(
+        report: &Report<'_>,
+        app: &str,
+        query: i64,
+        table: &str,
+    ) -> Result<Self, ReportError> {
+        let refused = |text: String| Err(ReportError::Refused(text));
+        let shown = shorten(table, 60);
+        let Some((plan, part)) = plan_and_part(report, app, query) else {
+            return refused(format!(
+                "cache={shown}: query {query} has no plan in the profile, so its tables are not known"
+            ));
+        };
+        let nodes = || plan.nodes.iter().enumerate();
+        let of_table = |node: &PlanNode| is_file_scan(node) && is_called(node, table);
+        let wanted: Vec<usize> = nodes()
+            .filter(|(_, node)| of_table(node))
+            .map(|(at, _)| at)
+            .collect();
+        if wanted.is_empty() {
+            let known: BTreeSet<String> = nodes()
+                .filter(|(_, node)| is_file_scan(node))
+                .map(|(_, node)| table_name(node))
+                .collect();
+            return refused(format!(
+                "cache={shown}: query {query} reads no files of a table with this name or path; it reads {}",
+                list(&known.into_iter().collect::<Vec<_>>())
+            ));
+        }
+        let cpu_ns = cpu_of_nodes(report, plan, part);
+        let values = last_values(report, app, part);
+        let metric = |node: &PlanNode, name: &str| {
+            let mut ids = node.metrics.iter().filter(|(_, known)| known == name);
+            ids.find_map(|(id, _)| values.get(id).copied())
+                .map(|value| value.max(0) as f64)
+        };
+        let mut found = Self::default();
+        for at in wanted.iter().copied() {
+            let node = &plan.nodes[at];
+            // Rows come out of the cache.
+            let parent = node.parent.filter(|parent| {
+                let above = plan.nodes.get(*parent);
+                above.is_some_and(|above| above.operator == "ColumnarToRow")
+            });
+            let replaced = [Some(at), parent].into_iter().flatten();
+            let replaced: Vec<usize> = replaced.filter(|at| cpu_ns[*at] > 0).collect();
+            let replaced_ns: f64 = replaced.iter().map(|at| cpu_ns[*at] as f64).sum();
+            if replaced.is_empty() {
+                continue;
+            }
+            let rows = metric(node, "number of output rows");
+            let Some(rows) = rows else {
+                return refused(format!(
+                    "cache={shown}: the rows of node {} are not known, so what reading them would take is not either",
+                    node.id
+                ));
+            };
+            let values = rows * columns(&node.detail) as f64;
+            found.scans.extend(replaced.iter().map(|at| CachedScan {
+                node: plan.nodes[*at].id,
+                remaining: VALUE_NS.map(|ns| values * ns / replaced_ns),
+            }));
+        }
+        if found.scans.is_empty() {
+            return refused(format!(
+                "cache={shown}: its scans have no samples, so their time is not known"
+            ));
+        }
+        let read = bytes_read(report, app, part, &wanted);
+        found.note_memory(report, app, read)?;
+        Ok(found)
+    }
+
+    fn note_memory(
+        &mut self,
+        report: &Report<'_>,
+        app: &str,
+        read: f64,
+    ) -> Result<(), ReportError> {
+        self.notes.push(
+            "cache=TABLE: the time that Spark takes to fill the cache is not in the answer, and more rows of the table than those \
+             that this query reads may have to be cached"
+                .to_owned(),
+        );
+        let hosts = report.profile.rows::<HostRow>()?;
+        let own = hosts.iter().filter(|row| row.app == app);
+        let mut of_jvm: HashMap<(&str, u32), u64> = HashMap::new();
+        for row in own {
+            let most = of_jvm.entry((&row.host, row.pid)).or_default();
+            *most = (*most).max(row.memory_bytes.unwrap_or(0));
+        }
+        let memory: u64 = of_jvm.values().fold(0, |sum, of| sum.saturating_add(*of));
+        self.notes.push(match (read > 0.0, memory > 0) {
+            (true, true) => {
+                let [least, most] = BYTES_OF_FILE.map(|factor| (factor * read) as u64);
+                format!(
+                    "the cached rows take about {} to {}, judged by the {} of files that the tasks read; other columns of the \
+                     table take more. Spark's memory is {}{}",
+                    bytes(least),
+                    bytes(most),
+                    bytes(read as u64),
+                    bytes(memory),
+                    if most > memory {
+                        ". What does not fit is read again, so the table may not be worth caching"
+                    } else {
+                        ""
+                    }
+                )
+            }
+            _ => "how much memory the cached rows take is not known".to_owned(),
+        });
+        Ok(())
+    }
+}
+
+/// Bytes of files that the tasks read in the stages in which some nodes have samples.
+fn bytes_read(report: &Report<'_>, app: &str, part: &Part, nodes: &[usize]) -> f64 {
+    let mut attributor = Attributor::new(report.profile);
+    let groups = part.groups.iter().map(|at| &report.profile.groups[*at].0);
+    let own = groups.filter(|group| {
+        matches!(attributor.attribute(group).owner, Owner::Node(_, node) if nodes.contains(&node))
+    });
+    let stages: BTreeSet<(i32, i32)> = own
+        .filter_map(|group| Some((group.stage?, group.attempt?)))
+        .collect();
+    let tasks = stages.iter().flat_map(|(stage, attempt)| {
+        let id = StageAttempt::new(app, *stage, *attempt);
+        report.tasks.get(&id).into_iter().flatten()
+    });
+    tasks.fold(0.0, |sum, task| sum + task.input_bytes.max(0) as f64)
+}
+
+/// Last values of a query's accumulators.
+fn last_values(report: &Report<'_>, app: &str, part: &Part) -> HashMap<i64, i64> {
+    let mut values = HashMap::new();
+    for (stage, attempt) in attempts(report.profile, part) {
+        let id = StageAttempt::new(app, stage, attempt);
+        if let Some(known) = report.profile.stages.get(&id) {
+            add_values(&mut values, known);
+        }
+    }
+    values
+}
+
+/// Whether a node reads files.
+fn is_file_scan(node: &PlanNode) -> bool {
+    let mut words = node.operator.split_whitespace();
+    match words.next() {
+        Some("Scan") => words.next().is_some_and(|format| format != "ExistingRDD"),
+        Some("BatchScan") => true,
+        _ => false,
+    }
+}
+
+/// Whether a user may call the table of a node so.
+fn is_called(node: &PlanNode, table: &str) -> bool {
+    let wanted = table.trim_end_matches('/');
+    if wanted.is_empty() {
+        return false;
+    }
+    table_name(node) == wanted
+        || node.operator.split_whitespace().any(|word| {
+            // `parquet` is the format.
+            word == wanted && word.contains('.')
+        })
+        || has_path(&node.detail, wanted)
+}
+
+/// Whether the list of paths in the text of a scan contains a path or the end of one.
+fn has_path(detail: &str, wanted: &str) -> bool {
+    let Some((_, location)) = detail.split_once("Location: ") else {
+        return false;
+    };
+    let Some((_, paths)) = location.split_once('[') else {
+        return false;
+    };
+    let paths = paths.split(']').next().unwrap_or(paths);
+    paths.split(", ").any(|path| {
+        let path = path.trim_end_matches('/');
+        path == wanted
+            || path.strip_suffix(wanted).is_some_and(|rest| {
+                rest.ends_with('/') || rest.ends_with(':') || wanted.starts_with('/')
+            })
+    })
+}
+
+/// The number of columns that a scan puts out, at least 1.
+fn columns(detail: &str) -> usize {
+    let list = detail.split_once('[').map_or("", |(_, rest)| rest);
+    let list = list.split(']').next().unwrap_or(list);
+    let shown = list.split(',').filter(|column| !column.trim().is_empty());
+    let mut count = 0;
+    for column in shown {
+        // `... 5 more fields`
+        let more = column.trim().strip_prefix("... ").and_then(|rest| {
+            let number = rest.split(' ').next()?;
+            number.parse::<usize>().ok()
+        });
+        count += more.unwrap_or(1);
+    }
+    count.max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scan(operator: &str, detail: &str) -> PlanNode {
+        PlanNode {
+            id: 7,
+            parent: None,
+            operator: operator.to_owned(),
+            detail: detail.to_owned(),
+            codegen_stage: None,
+            region: None,
+            metrics: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_table_is_called_by_its_name_its_path_or_the_end_of_that() {
+        let files = scan(
+            "Scan parquet ",
+            "FileScan parquet [a#1L,b#2] Batched: true, Format: Parquet, Location: InMemoryFileIndex(1 \
+             paths)[file:/data/tpch/lineitem.parquet], PartitionFilters: [], ReadSchema: struct<a:bigint,b:int>",
+        );
+        for table in [
+            "lineitem",
+            "lineitem.parquet",
+            "tpch/lineitem.parquet",
+            "/data/tpch/lineitem.parquet",
+            "file:/data/tpch/lineitem.parquet",
+            "file:/data/tpch/lineitem.parquet/",
+        ] {
+            assert!(is_called(&files, table), "{table}");
+        }
+        for table in [
+            "",
+            "/",
+            "item",
+            "item.parquet",
+            "tpch",
+            "orders",
+            "a",
+            "bigint",
+            "parquet]",
+        ] {
+            assert!(!is_called(&files, table), "{table}");
+        }
+        let named = scan(
+            "Scan parquet spark_catalog.default.sales",
+            "FileScan parquet spark_catalog.default.sales[a#1] Batched: true, Location: InMemoryFileIndex(1 paths)[file:/w/sales]",
+        );
+        assert!(is_called(&named, "sales") && is_called(&named, "spark_catalog.default.sales"));
+        assert!(!is_file_scan(&scan("Scan ExistingRDD", "")));
+        assert!(!is_file_scan(&scan("InMemoryTableScan", "")));
+    }
+
+    #[test]
+    fn columns_are_counted_also_those_that_are_not_shown() {
+        assert_eq!(columns("FileScan parquet [a#1,b#2L] Batched: true"), 2);
+        assert_eq!(
+            columns("FileScan csv [a#1,b#2,... 25 more fields] Batched"),
+            27
+        );
+        assert_eq!(columns("FileScan parquet [] Batched: true"), 1);
+        assert_eq!(columns(""), 1);
+    }
+
+    #[test]
+    fn the_range_is_that_of_what_reading_cached_rows_takes() {
+        let scan = CachedScan {
+            node: 1,
+            remaining: [0.1, 0.2, 0.6],
+        };
+        let [least, most] = scan.range();
+        assert!((least - 0.5).abs() < 1e-9 && (most - 1.125).abs() < 1e-9);
+        let slower = CachedScan {
+            node: 1,
+            remaining: [0.5, 1.0, 2.0],
+        };
+        assert_eq!(slower.range(), [1.0, 1.0]);
+    }
+}
