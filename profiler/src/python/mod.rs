@@ -20,6 +20,7 @@ use unfuse_format::{Frame, FrameKind, StackId, StackRow};
 
 use crate::clock::monotonic_ns;
 use crate::identity::{Identity, raise_capabilities, retain_capabilities};
+use crate::metrics::OwnCpu;
 use crate::pause::RecordingState;
 use crate::process;
 use crate::recent::RecentSet;
@@ -79,6 +80,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         stacks: Stacks::default(),
         texts: FileTexts::default(),
         sent: Instant::now(),
+        own_cpu: OwnCpu::default(),
         generation: status.generation(),
         idle: 1,
         pause_ns,
@@ -112,6 +114,7 @@ struct Sampler<'a> {
     stacks: Stacks,
     texts: FileTexts,
     sent: Instant,
+    own_cpu: OwnCpu,
     generation: u64,
     /// Length of the next pause: so many times this.
     idle: u32,
@@ -304,6 +307,7 @@ impl Sampler<'_> {
         for pid in self.busy.clone() {
             self.send(pid, false);
         }
+        self.own_cpu.add_to(self.status);
         self.sent = Instant::now();
     }
 
