@@ -83,6 +83,9 @@ fn load(vm: *mut JavaVM, option_text: CString) -> Result<(), String> {
     let has_boundaries = options.regions == Regions::Exact
         && !options.without_spark
         && hotspot::make_no_code_of(vm, spark_jar::BOUNDARY);
+    if options.regions == Regions::Exact && !options.without_spark && !has_boundaries {
+        log::say("option regions=exact needs JDK 17 or newer; using regions=plain");
+    }
     add_capabilities(&jvmti)?;
     let executor_flag = own_path()
         .filter(|_| options.executors)
