@@ -32,6 +32,8 @@ def run(name, frame):
     frame.write.format("noop").mode("overwrite").save()
 
 
+# The workers import what they need.
+run("warm", spark.range(0, 4, 1, 2).select(plain("id")))
 run("plain", numbers.select(plain("id")))
 run("two", numbers.select(plain("id").alias("a"), other("id").alias("b")))
 

@@ -119,11 +119,11 @@ fn the_line_that_computes_has_the_time_of_its_worker() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let plan = text(&["plan", "--query", &plain]);
-    assert!(plan.contains("total = (total * 31 + i)"), "{plan}");
+    assert!(plan.contains("total = (total * 31 + i * i)"), "{plan}");
     assert!(plan.contains("python_lines.py:"), "{plan}");
     let source = text(&["source", "--query", &plain]);
     assert!(source.contains("python_lines.py, queries"), "{source}");
-    assert!(source.contains("total = (total * 31 + i)"), "{source}");
+    assert!(source.contains("total = (total * 31 + i * i)"), "{source}");
     let why = text(&["why", "--query", &plain]);
     let says = format!("most of it in spin{}", slow[0]);
     assert!(why.contains(&says), "{why}");
