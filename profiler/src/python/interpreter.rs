@@ -47,7 +47,7 @@ pub(super) struct Looked {
 /// The state of a process; `None` if it has ended.
 pub(super) fn look(pid: u32) -> Option<Looked> {
     let stat = Process::new(i32::try_from(pid).ok()?).ok()?.stat().ok()?;
-    let heap = stat.start_brk.map_or(0, |address| address as u64);
+    let heap = stat.start_brk.unwrap_or(0);
     Some(Looked {
         born: Born {
             at: stat.starttime,
