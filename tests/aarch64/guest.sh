@@ -29,11 +29,5 @@ done
 /unfuse run -o /tmp/launched --agent-options threads=all,source=perf -- "$java" -cp /classes Callers 30000
 show launched /tmp/launched
 
-"$java" -cp /classes Callers 120000 &
-jvm=$!
-sleep 20
-/unfuse record --pid $jvm --for 30s -o /tmp/recorded
-kill $jvm
-show recorded /tmp/recorded
 echo "guest: done"
 poweroff -f
