@@ -169,13 +169,15 @@ impl Identity {
     /// threads of this user's JVM, and map their rings.
     pub(crate) fn event_capabilities(self) -> Vec<Capability> {
         let held = caps::read(None, CapSet::Permitted).unwrap_or_default();
-        // Before Linux 5.8 there is only CAP_SYS_ADMIN.
-        let events = if held.contains(&Capability::CAP_PERFMON) {
-            Capability::CAP_PERFMON
-        } else {
-            Capability::CAP_SYS_ADMIN
-        };
-        let mut keep = vec![events, Capability::CAP_IPC_LOCK];
+        let mut keep = vec![Capability::CAP_IPC_LOCK];
+        let has_own = held.contains(&Capability::CAP_PERFMON);
+        if has_own {
+            keep.push(Capability::CAP_PERFMON);
+        }
+        // Before Linux 5.8 there is no other one, and some kernels of Debian accept no other one at this level.
+        if !has_own || event_restriction() >= 3 {
+            keep.push(Capability::CAP_SYS_ADMIN);
+        }
         keep.extend_from_slice(self.inspection_capabilities());
         keep
     }
@@ -188,6 +190,14 @@ impl Identity {
             false => &[],
         }
     }
+}
+
+/// `kernel.perf_event_paranoid`; 2, as most kernels have it, if it is unknown.
+fn event_restriction() -> i32 {
+    let text = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+    text.ok()
+        .and_then(|text| text.trim().parse().ok())
+        .unwrap_or(2)
 }
 
 /// `alice`, or `user 1000` if the user has no name here.

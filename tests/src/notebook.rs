@@ -29,7 +29,8 @@ impl Notebook {
         fs::create_dir(&wheels).expect("a directory");
         run(Command::new(root().join("dist/wheel.sh"))
             .arg(root().join("target/release"))
-            .arg("2.17")
+            .arg(root().join("target/release/unfuse-spark.jar"))
+            .arg(format!("manylinux_2_17_{}", std::env::consts::ARCH))
             .arg(&wheels)
             .arg(jupyter.join("bin/python")));
         let wheel = fs::read_dir(&wheels).expect("a directory").next();
