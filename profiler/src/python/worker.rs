@@ -317,9 +317,13 @@ compute(1)
     #[test]
     fn what_is_no_interpreter_is_refused_after_some_tries() {
         let mut sleeper = Command::new("sh")
-            .args(["-c", "while :; do :; done"])
+            .args(["-c", "echo; while :; do :; done"])
+            .stdout(Stdio::piped())
             .spawn()
             .unwrap();
+        // A process that has just started a program may not have its addresses yet.
+        let mut output = io::BufReader::new(sleeper.stdout.take().unwrap());
+        std::io::BufRead::read_line(&mut output, &mut String::new()).unwrap();
         let mut worker = Worker::new(sleeper.id()).unwrap();
         worker.begin(job(sleeper.id(), 1), WirePiece::from([]), PERIOD);
         let mut refused = None;
