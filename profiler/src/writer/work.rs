@@ -157,6 +157,7 @@ impl Work {
                 }
             }
             if ordered || looked.elapsed() >= LOOK_EVERY {
+                self.publish_progress(writer);
                 self.look_at_internal_threads(writer, paused);
                 looked = Instant::now();
             }
@@ -165,6 +166,7 @@ impl Work {
                     .heartbeat
                     .is_some_and(|every| ordered || beat.elapsed() >= every)
             {
+                self.publish_progress(writer);
                 // Both at the same time.
                 self.look_at_internal_threads(writer, false);
                 self.look_at_host();
@@ -172,7 +174,6 @@ impl Work {
                 beat = Instant::now();
                 looked = beat;
             }
-            self.tell_progress(writer);
             if ordered
                 || flushed.elapsed() >= self.generations.flush_every(FLUSH_EVERY)
                 || (self.tables.is_large() && !failing)
@@ -188,8 +189,8 @@ impl Work {
         }
     }
 
-    /// Sets the numbers that the JVM shows as metrics.
-    fn tell_progress(&mut self, writer: &Writer<'_>) {
+    /// Publishes the numbers that the JVM shows as metrics.
+    fn publish_progress(&mut self, writer: &Writer<'_>) {
         writer.status().set_progress(Progress {
             samples: self.tables.process.samples,
             lost_samples: self.tables.process.lost_samples,
