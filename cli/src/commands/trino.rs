@@ -12,7 +12,7 @@ use chrono::{DateTime, Utc};
 use clap::Args;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use unfuse_files::{Access, Directory};
+use unfuse_files::Directory;
 use unfuse_trino::{Listed, Meter, NodeStatus, QueryInfo, State};
 
 use crate::curl::{self, Options, Url, read_headers};
@@ -60,26 +60,27 @@ impl Trino {
         );
         let mut headers = read_headers(self.headers.as_deref())?;
         headers.push(format!("X-Trino-User: {}", self.user));
-        let mut recorder = Recorder {
+        let coordinator = Coordinator {
             url: self.url,
             headers,
+        };
+        // Fails at once if there is no such server, before anything is made.
+        coordinator.list()?;
+        let output = Directory::create_new(&self.output)?
+            .with_context(|| format!("{} exists already", self.output.display()))?;
+        let mut recorder = Recorder {
+            coordinator,
             meter: Meter::default(),
             going: HashSet::new(),
             lost: HashSet::new(),
-            tables: None,
+            tables: Tables::create(&output)?,
         };
-        // Fails at once if there is no such server, before anything is made.
-        recorder.list()?;
-        let output = Directory::create_new(&self.output)?
-            .with_context(|| format!("{} exists already", self.output.display()))?;
-        let output = output.check(Access::Private)?;
-        recorder.tables = Some(Tables::create(&output)?);
         let begun = Instant::now();
         let shows = std::io::stderr().is_terminal();
         if shows {
             crate::say!(
                 "unfuse: records {} into {} (Ctrl-C ends it)",
-                recorder.url,
+                recorder.coordinator.url,
                 self.output.display()
             );
         }
@@ -95,22 +96,37 @@ impl Trino {
     }
 }
 
-struct Recorder {
+/// The server that knows all queries.
+struct Coordinator {
     url: Url,
     headers: Vec<String>,
+}
+
+impl Coordinator {
+    fn list(&self) -> Result<Vec<Listed>> {
+        self.get("v1/query")
+    }
+
+    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
+        get(&self.url.below(path), &self.headers)
+    }
+}
+
+struct Recorder {
+    coordinator: Coordinator,
     meter: Meter,
     /// Queries that had not ended at the last round.
     going: HashSet<String>,
     /// Servers that were not reached, each named once.
     lost: HashSet<String>,
-    tables: Option<Tables>,
+    tables: Tables,
 }
 
 impl Recorder {
     /// Asks for everything once.
     fn round(&mut self) -> Result<()> {
         let going: Vec<String> = {
-            let listed = self.list()?.into_iter();
+            let listed = self.coordinator.list()?.into_iter();
             let going = listed.filter(|query| query.state == State::Going);
             going.map(|query| query.query_id).collect()
         };
@@ -122,13 +138,12 @@ impl Recorder {
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || b == b'_');
             // A query can be forgotten between two requests.
-            if is_id && let Ok(info) = self.get::<QueryInfo>(&format!("v1/query/{query}")) {
+            let path = format!("v1/query/{query}");
+            if is_id && let Ok(info) = self.coordinator.get::<QueryInfo>(&path) {
                 let rows = self.meter.look(&info);
-                if let Some(tables) = &mut self.tables {
-                    tables.queries.add(&rows.queries)?;
-                    tables.stages.add(&rows.stages)?;
-                    tables.intervals.add(&rows.intervals)?;
-                }
+                self.tables.queries.add(&rows.queries)?;
+                self.tables.stages.add(&rows.stages)?;
+                self.tables.intervals.add(&rows.intervals)?;
             }
         }
         for query in &ended {
@@ -136,11 +151,7 @@ impl Recorder {
         }
         self.going = going.into_iter().collect();
         self.look_at_servers()?;
-        self.tables.as_mut().map_or(Ok(()), Tables::flush)
-    }
-
-    fn list(&self) -> Result<Vec<Listed>> {
-        self.get("v1/query")
+        self.tables.flush()
     }
 
     /// Asks each server for its status, which it tells anyone: only the coordinator gets the headers.
@@ -154,10 +165,7 @@ impl Recorder {
             match status {
                 Ok(status) => {
                     let now: DateTime<Utc> = std::time::SystemTime::now().into();
-                    let rows = self.meter.host(&status, now);
-                    if let Some(tables) = &mut self.tables {
-                        tables.hosts.add(&rows)?;
-                    }
+                    self.tables.hosts.add(&self.meter.host(&status, now))?;
                 }
                 Err(error) => {
                     if self.lost.insert(server) {
@@ -169,10 +177,6 @@ impl Recorder {
             }
         }
         Ok(())
-    }
-
-    fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
-        get(&self.url.below(path), &self.headers)
     }
 }
 
