@@ -107,13 +107,7 @@ fn fetched() -> Result<PathBuf> {
     let dir = cache_dir()?.join("bench-tools");
     fs::create_dir_all(&dir)?;
     if !dir.join(LIBRARY).exists() || jar_in(&dir, "jfr-converter").is_err() {
-        let pom = dir.join("pom.xml");
-        fs::write(&pom, include_str!("../tools/pom.xml"))?;
-        run(Command::new("mvn")
-            .args(["-q", "-B", "-f"])
-            .arg(&pom)
-            .arg("dependency:copy-dependencies")
-            .arg(format!("-DoutputDirectory={}", dir.display())))?;
+        copy_dependencies(include_str!("../tools/pom.xml"), &dir)?;
         run(Command::new("jar")
             .current_dir(&dir)
             .arg("xf")
@@ -121,6 +115,20 @@ fn fetched() -> Result<PathBuf> {
             .arg(LIBRARY))?;
     }
     Ok(dir)
+}
+
+/// Has Maven copy the dependencies of a project into a directory that exists.
+///
+/// # Errors
+/// If Maven is missing or cannot fetch them.
+pub fn copy_dependencies(project: &str, dir: &Path) -> Result<()> {
+    let pom = dir.join("pom.xml");
+    fs::write(&pom, project)?;
+    run(Command::new("mvn")
+        .args(["-q", "-B", "-f"])
+        .arg(&pom)
+        .arg("dependency:copy-dependencies")
+        .arg(format!("-DoutputDirectory={}", dir.display())))
 }
 
 fn jar_in(dir: &Path, name: &str) -> Result<PathBuf> {

@@ -20,6 +20,7 @@ use super::Contention;
 use crate::page::{Figure, Measuring};
 use crate::spark::Spark;
 use crate::stats;
+use crate::tools::copy_dependencies;
 
 const MEASURES: [&str; 2] = ["analysis/contention/src", "analysis/trino/src"];
 /// The directory of the unpacked server.
@@ -289,13 +290,7 @@ fn installed() -> Result<PathBuf> {
     let done = home.join("plugin/tpch");
     if !done.exists() {
         fs::create_dir_all(&dir)?;
-        let pom = dir.join("pom.xml");
-        fs::write(&pom, include_str!("../../tools/trino.xml"))?;
-        run(Command::new("mvn")
-            .args(["-q", "-B", "-f"])
-            .arg(&pom)
-            .arg("dependency:copy-dependencies")
-            .arg(format!("-DoutputDirectory={}", dir.display())))?;
+        copy_dependencies(include_str!("../../tools/trino.xml"), &dir)?;
         run(Command::new("tar")
             .current_dir(&dir)
             .args(["xzf", "trino-server-core-476.tar.gz"]))?;

@@ -24,6 +24,7 @@ use crate::metrics::OwnCpu;
 use crate::pause::RecordingState;
 use crate::process;
 use crate::recent::RecentSet;
+use crate::sampler::uniform;
 use crate::status::{Failure, StatusWords};
 use crate::wire::{
     Incoming, PythonJob, SentPiece, ToPython, ToWriter, WireFrame, WirePiece, WirePython,
@@ -174,11 +175,8 @@ impl Sampler<'_> {
 
     /// Time until the next look, changed at random, so that no loop of a worker keeps in step with it.
     fn next_pause_ns(&mut self) -> u64 {
-        self.random ^= self.random << 13;
-        self.random ^= self.random >> 7;
-        self.random ^= self.random << 17;
-        let quarter = (self.pause_ns / 4).max(1);
-        u64::from(self.idle) * (self.pause_ns - quarter + self.random % (2 * quarter))
+        let change = 0.75 + 0.5 * uniform(&mut self.random);
+        u64::from(self.idle) * (self.pause_ns as f64 * change) as u64
     }
 
     fn take_orders(&mut self) {

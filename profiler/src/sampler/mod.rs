@@ -45,6 +45,7 @@ use timeline::{Task, Timeline};
 use waits::{WaitGroup, Waits};
 
 pub(crate) use access::Access;
+pub(crate) use pacer::uniform;
 pub(crate) use source::SourceKind;
 
 /// How long samples wait for late JVMTI events before they are resolved, ns.

@@ -39,8 +39,8 @@ impl Pacer {
     }
 }
 
-/// xorshift64: aperiodic enough, and needs no seed from the system.
-fn uniform(random: &mut u64) -> f64 {
+/// A number from 0 to 1, by xorshift64: aperiodic enough, and needs no seed from the system. `random` is its state, not 0.
+pub(crate) fn uniform(random: &mut u64) -> f64 {
     *random ^= *random << 13;
     *random ^= *random >> 7;
     *random ^= *random << 17;
