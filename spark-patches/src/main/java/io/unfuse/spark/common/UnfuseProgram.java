@@ -51,16 +51,14 @@ public final class UnfuseProgram {
         return dir;
     }
 
-    /** What to do about the missing program; null if it exists. */
-    public String missing() {
-        return new File(program).canExecute()
-                ? null
-                : "Put the unfuse program at "
-                        + program
-                        + " (beside libunfuse.so) to see the profile here, or run "
-                        + "unfuse report on "
-                        + dir
-                        + " elsewhere.";
+    /** Where the program is expected. */
+    public String path() {
+        return program;
+    }
+
+    /** Whether the program is there. */
+    public boolean exists() {
+        return new File(program).canExecute();
     }
 
     /**
@@ -78,10 +76,6 @@ public final class UnfuseProgram {
             String command,
             String... arguments)
             throws InterruptedException, Failure {
-        String missing = missing();
-        if (missing != null) {
-            throw new Failure(missing);
-        }
         List<String> line =
                 new ArrayList<>(Arrays.asList("nice", "-n", "10", program, command, dir));
         line.addAll(Arrays.asList(arguments));

@@ -72,9 +72,8 @@ public final class ContentionMonitor {
             ContentionMonitor monitor =
                     new ContentionMonitor(
                             program, app, every, event -> spark.listenerBus().post(event));
-            String missing = program.missing();
-            if (missing != null) {
-                Agent.log("contention=… has no effect: " + missing);
+            if (!program.exists()) {
+                Agent.log("contention=… has no effect: there is no program " + program.path());
                 return null;
             }
             Thread thread = new Thread(() -> monitor.run(() -> isBusy(spark)), "unfuse-contention");
@@ -131,7 +130,7 @@ public final class ContentionMonitor {
         }
     }
 
-    /** Asks once, and tells the listeners. */
+    /** Asks once, and posts the events. */
     void update(boolean isBusy) throws InterruptedException, IOException, UnfuseProgram.Failure {
         ContentionEvent most = NONE;
         for (ContentionEvent event : isBusy ? ask() : new ArrayList<ContentionEvent>()) {

@@ -56,7 +56,14 @@ final class ReportProgram {
 
     /** What to do about the missing program; null if it exists. */
     String missing() {
-        return program.missing();
+        return program.exists()
+                ? null
+                : "Put the unfuse program at "
+                        + program.path()
+                        + " (beside libunfuse.so) to see the profile here, or run "
+                        + "unfuse report on "
+                        + dir()
+                        + " elsewhere.";
     }
 
     /** The report of an application, as one HTML page. */
