@@ -55,7 +55,7 @@ def begin(name):
     query = Query(name, IDLE)
     while query.fetch() and "data" not in query.answer:
         pass
-    # It computes until its buffers are full. The coordinator hears of that up to three seconds later.
+    # The query computes until its output buffers are full. The coordinator gets its last sums up to three seconds later.
     time.sleep(8)
     return query
 

@@ -174,7 +174,7 @@ impl Identity {
         if has_own {
             keep.push(Capability::CAP_PERFMON);
         }
-        // Before Linux 5.8 there is no other one, and some kernels of Debian accept no other one at this level.
+        // Before Linux 5.8 only this one allows events. Some kernels of Debian ask for it at this level, too.
         if !has_own || event_restriction() >= 3 {
             keep.push(Capability::CAP_SYS_ADMIN);
         }

@@ -1,4 +1,4 @@
-//! What samplers know about the processor: registers, frames, and the instructions at the begin and end of a method.
+//! What samplers know about the processor: registers, frames, and the instructions at the start and end of a method.
 //!
 //! There is one module for each processor, with the same items. What they know is plain data and functions on it, so the
 //! tests of both run on either.

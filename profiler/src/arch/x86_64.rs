@@ -30,7 +30,7 @@ pub(crate) const HAS_LINK: bool = false;
 /// pointer.
 pub(crate) const FRAMES_END_AT_LINKS: bool = true;
 
-/// Slot of an interpreted frame: the saved bytecode pointer, bytes below the frame pointer (JDK 17 to 25).
+/// Slot of an interpreted frame: the saved bytecode pointer, bytes below the frame pointer (JDK 11 to 25).
 pub(crate) const BYTECODE: u64 = 8 * 8;
 
 /// Bytes of code that are examined before and after a leaf's address.

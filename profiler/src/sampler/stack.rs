@@ -8,8 +8,8 @@ use crate::perf_event::{NO_ADDRESS, Sample};
 /// Bytes for each read.
 const CHUNK: usize = 4096;
 
-/// The return address of a frame. On x86-64, in HotSpot's stub for the barrier at a method's entry, -1 is between it and the
-/// saved frame pointer.
+/// The return address of a frame. It is the word above the saved frame pointer. HotSpot's stub for the barrier at a method's
+/// entry has a -1 between the two on x86-64.
 pub(super) fn return_address(frame: u64, mut word: impl FnMut(u64) -> Option<u64>) -> Option<u64> {
     match word(frame.checked_add(8)?)? {
         NO_ADDRESS => word(frame.checked_add(16)?).map(arch::code_address),

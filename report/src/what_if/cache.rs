@@ -28,7 +28,7 @@ pub(super) struct CachedTable {
     pub(super) notes: Vec<String>,
 }
 
-/// A node that cached rows take the place of.
+/// A node whose work is replaced by reading cached rows.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct CachedScan {
     /// Its number in the plan.
@@ -62,7 +62,7 @@ impl CachedScan {
 }
 
 impl CachedTable {
-    /// Finds the scans of a table in the plan of a query. The table is called by its name, by its path or by the last part of that.
+    /// Finds the scans of a table in the plan of a query. `table` is its name, its path, or the end of its path.
     ///
     /// # Errors
     /// If the plan is not known or has no such scan.
@@ -220,7 +220,7 @@ fn is_file_scan(node: &PlanNode) -> bool {
     }
 }
 
-/// Whether a user may call the table of a node so.
+/// Whether `table` is the name, the path or the end of the path of a node's table.
 fn is_called(node: &PlanNode, table: &str) -> bool {
     let wanted = table.trim_end_matches('/');
     if wanted.is_empty() {
