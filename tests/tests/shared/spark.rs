@@ -171,9 +171,9 @@ fn check_threads(version: &str, rounds: &str, profile: &Path) {
     check_cpu_time(profile, &what);
 }
 
-/// Profiles six rounds on Spark 4 by the flag, and checks what readers make of them.
+/// Profiles four rounds on Spark 4 by the flag, and checks what readers make of them.
 pub fn check_spark_4_in_threads(profile: &Path) {
-    check_threads("4.3", "6", profile);
+    check_threads("4.3", "4", profile);
 
     let svg = profile.with_extension("svg");
     run(unfuse().arg("flame").arg(profile).arg("-o").arg(&svg));
