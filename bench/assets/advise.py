@@ -56,6 +56,16 @@ def text_files(rewritten):
     return spark.sql("SELECT l_returnflag, sum(l_quantity), max(l_extendedprice) FROM lines GROUP BY 1")
 
 
+def small_files(rewritten):
+    """A query of a table of 2,000 files, or of two. The files are written before the first round begins."""
+    path = f"{files}/lines"
+    lines = spark.table("lineitem").repartition(2)
+    if not os.path.exists(path):
+        lines.write.option("maxRecordsPerFile", 0 if rewritten else 3_000).parquet(path)
+    spark.read.parquet(path).createOrReplaceTempView("lines")
+    return spark.sql("SELECT l_returnflag, sum(l_quantity), max(l_extendedprice) FROM lines GROUP BY 1")
+
+
 def interpreted_code(_):
     columns = ", ".join(
         f"CASE WHEN l_partkey % {n} = 0 THEN l_suppkey * {n} WHEN l_orderkey % {n} = 1 THEN l_partkey - {n} ELSE l_linenumber + {n} END c{n}"

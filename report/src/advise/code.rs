@@ -9,6 +9,7 @@ use unfuse_postprocess::{PYTHON_THREAD, generated_hash, line_name, python_line};
 use super::facts::{Facts, Stack, node_name, sum};
 use super::found::Found;
 use crate::what_if::Saving;
+use crate::words::{bytes, count};
 use unfuse_sizing::what_if::PartKind;
 
 /// A method that is interpreted for less time may only wait for the compilers, s.
@@ -16,16 +17,43 @@ const LONG_INTERPRETED_S: f64 = 2.0;
 
 /// Code that generated code calls, by how the names of its methods begin: all of it, by the operator with most of it.
 pub(super) fn calls(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
-    let is_named = |frame: &Arc<Frame>| {
+    let own = facts.stacks().filter(|stack| {
+        let from = generated(stack.frames);
+        from.is_some_and(|at| has_call(&stack.frames[at + 1..], names))
+    });
+    work(facts, own.collect())
+}
+
+/// Methods that open files, by how their names begin: all of it, by the operator with most of it.
+pub(super) fn opening(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
+    let own = facts.stacks().filter(|stack| has_call(stack.frames, names));
+    let mut found = work(facts, own.collect());
+    let read: Vec<i64> = facts
+        .stages
+        .values()
+        .flat_map(|tasks| tasks.iter().map(|task| task.input_bytes))
+        .filter(|read| *read > 0)
+        .collect();
+    if let (Some(found), tasks @ 1..) = (found.first_mut(), read.len()) {
+        let sum = read
+            .iter()
+            .fold(0i64, |sum, read| sum.saturating_add(*read));
+        found.detail = format!(
+            ", and {} read {} each on average",
+            count(tasks, "task"),
+            bytes(sum.unsigned_abs() / tasks as u64)
+        );
+    }
+    found
+}
+
+/// Whether the name of a method begins with one of these.
+fn has_call(frames: &[Arc<Frame>], names: &[String]) -> bool {
+    frames.iter().any(|frame| {
         let method = || frame.class.bytes().chain(*b".").chain(frame.method.bytes());
         let mut names = names.iter();
         names.any(|name| method().take(name.len()).eq(name.bytes()))
-    };
-    let own = facts.stacks().filter(|stack| {
-        let from = generated(stack.frames);
-        from.is_some_and(|at| stack.frames[at + 1..].iter().any(is_named))
-    });
-    work(facts, own.collect())
+    })
 }
 
 /// Operators whose names begin so: all together, by the one with most CPU time.

@@ -289,6 +289,7 @@ fn found(facts: &Facts<'_>, findings: &[Finding]) -> Vec<(&'static Rule, Found)>
         let found = match rule.kind {
             RuleName::Broadcast => joins::broadcast(facts),
             RuleName::Decimals | RuleName::RegularExpressions => code::calls(facts, &rule.calls),
+            RuleName::SmallFiles => code::opening(facts, &rule.calls),
             RuleName::TextFiles => code::operators(facts, &rule.operators),
             RuleName::InterpretedCode => code::interpreted(facts),
             RuleName::TinyTasks => tasks::tiny(facts),

@@ -20,6 +20,8 @@ pub enum RuleName {
     RegularExpressions,
     /// Read columnar files instead of text.
     TextFiles,
+    /// Write fewer and larger files.
+    SmallFiles,
     /// Make a generated method small enough for the JVM's compilers.
     InterpretedCode,
     /// Use fewer partitions.

@@ -844,7 +844,7 @@ slow_results: Array<SlowResult>, };
 /**
  * A rule by its name.
  */
-export type RuleName = "broadcast" | "decimals" | "regular-expressions" | "text-files" | "interpreted-code" | "tiny-tasks" | "few-tasks" | "python-rows" | "skewed-join";
+export type RuleName = "broadcast" | "decimals" | "regular-expressions" | "text-files" | "small-files" | "interpreted-code" | "tiny-tasks" | "few-tasks" | "python-rows" | "skewed-join";
 
 /**
  * A sentence of the verdict.
