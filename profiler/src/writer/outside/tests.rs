@@ -212,21 +212,24 @@ fn paths_of_control_groups() {
 
 #[test]
 fn a_process_beside_this_one_is_named() {
-    let hog = hog("while :; do :; done");
+    // Several of them, and several looks: only those are named that use most, and a build beside this test uses much.
+    let hogs: [Hog; 4] = std::array::from_fn(|_| hog("while :; do :; done"));
     // This process counts as another JVM's neighbour, so its children are outside.
     let mut meter = OutsideMeter::new(u32::MAX, true);
     assert!(
         meter.look(EpochOffset::measure(), None).is_empty(),
         "too early"
     );
-    std::thread::sleep(Duration::from_millis(1500));
-    let rows = meter.look(EpochOffset::measure(), None);
-    let row = rows.iter().find(|row| row.command == "sh");
-    let row = row.unwrap_or_else(|| panic!("{rows:?}"));
+    let mut looks = (0..20).map(|_| {
+        std::thread::sleep(Duration::from_millis(1500));
+        let rows = meter.look(EpochOffset::measure(), None);
+        rows.into_iter().find(|row| row.command == "sh")
+    });
+    let row = looks.find_map(|row| row).expect("they are named");
     assert!(row.cpu_s > 0.1 && row.processes >= 1, "{row:?}");
     assert!(row.end_ns - row.start_ns >= 1_000_000_000, "{row:?}");
     assert!(!row.user.is_empty());
-    drop(hog);
+    drop(hogs);
     // The meter of its parent does not count it.
     let mut meter = OutsideMeter::new(std::process::id(), true);
     let hog = self::hog("while :; do :; done");
