@@ -146,6 +146,7 @@ impl Manager<'_> {
         let Ok(child_ended) = SignalFd::with_flags(&children, flags) else {
             return;
         };
+        process::reserve_heap();
         let mut threads = SampledThreads {
             samplers: Samplers::default(),
             waiting: WaitingList::new(Instant::now()),

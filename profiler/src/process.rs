@@ -96,6 +96,14 @@ fn close_range(first: u32, last: u32) {
     }
 }
 
+/// Makes room on the heap of this process, and so of its children. glibc otherwise asks the kernel for each page of a thread
+/// that was not the first of its process, as that of the JVM is.
+pub(crate) fn reserve_heap() {
+    // Less than what glibc maps by itself or gives back.
+    const BYTES: usize = 100 << 10;
+    drop(std::hint::black_box(Vec::<u8>::with_capacity(BYTES)));
+}
+
 /// Shows `name` in ps and top instead of the JVM's command line.
 pub(crate) fn set_title(name: &str) {
     if let Ok(short) = std::ffi::CString::new(&name.as_bytes()[..name.len().min(15)]) {

@@ -118,10 +118,19 @@ impl Serialize for WireFrame {
 pub type WirePiece = Rc<[WireFrame]>;
 
 /// Stacks seen at about the same time. Callers of the leaves are mostly the same, and are sent once.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Serialize, Deserialize)]
 pub struct WireStacks<P = WirePiece> {
     pub pieces: Vec<P>,
     pub stacks: Vec<WireStack>,
+}
+
+impl<P> Default for WireStacks<P> {
+    fn default() -> Self {
+        Self {
+            pieces: Vec::new(),
+            stacks: Vec::new(),
+        }
+    }
 }
 
 /// A stack of pieces.
@@ -173,10 +182,12 @@ pub enum ToWriter<P = WirePiece> {
         thread: String,
         /// The writer's generation in which the rows' stacks were sent.
         generation: u64,
+        /// Stacks of the rows that this sampler has not sent before.
+        stacks: WireStacks<P>,
         rows: Vec<WireSamples>,
+        /// Counters to add.
+        tally: Tally,
     },
-    /// Counters to add.
-    Tally(Tally),
     /// Samples of a Python worker in a task.
     Python(WirePython),
 }

@@ -41,7 +41,7 @@ impl<'a> Chains<'a> {
     pub(super) fn begin(&mut self, now: u64) {
         match self {
             Self::Pointers(interpreted, _) => interpreted.begin(now),
-            Self::Sizes(unwinder) => unwinder.tagged().begin(now),
+            Self::Sizes(unwinder) => unwinder.begin(now),
         }
     }
 

@@ -90,10 +90,8 @@ impl TaggedFrames {
 /// Tags interpreted frames.
 pub(super) struct InterpretedFrames<'a> {
     map: &'a CodeMap,
-    /// The thread's memory, for frames above the sample's copy of the stack.
-    memory: Option<Memory>,
-    /// The JVM's code, read once a batch.
-    code_pages: Option<Pages>,
+    /// The JVM's code, and frames above the sample's copy of the stack; read once a batch.
+    pages: Option<Pages>,
     tagged: TaggedFrames,
     /// The range of the interpreter's code, once seen.
     code: Option<(u64, u64)>,
@@ -103,11 +101,9 @@ pub(super) struct InterpretedFrames<'a> {
 
 impl<'a> InterpretedFrames<'a> {
     pub(super) fn new(map: &'a CodeMap, memory: Option<Memory>, methods: Option<Methods>) -> Self {
-        let for_code = memory.as_ref().and_then(|memory| memory.try_clone().ok());
         Self {
             map,
-            memory,
-            code_pages: for_code.map(Pages::new),
+            pages: memory.map(Pages::new),
             tagged: TaggedFrames::new(methods),
             code: None,
             resolved: Resolution::default(),
@@ -118,7 +114,7 @@ impl<'a> InterpretedFrames<'a> {
     /// Called before each batch of samples.
     pub(super) fn begin(&mut self, now: u64) {
         self.tagged.begin(now);
-        if let Some(pages) = &mut self.code_pages {
+        if let Some(pages) = &mut self.pages {
             pages.forget();
         }
     }
@@ -137,10 +133,8 @@ impl<'a> InterpretedFrames<'a> {
     pub(super) fn complete(&mut self, chain: &mut Vec<u64>, sample: &Sample<'_>, maps: &Maps) {
         leaf::complete_barriers(chain, sample);
         if self.leaf_is_compiled(chain, sample.time, maps) {
-            let memory = self.memory.as_ref();
             let shape = |leaf| self.map.reader().shape(leaf, sample.time);
-            let code = self.code_pages.as_mut();
-            leaf::complete(chain, sample, maps, memory, code, shape);
+            leaf::complete(chain, sample, maps, self.pages.as_mut(), shape);
         }
     }
 
@@ -154,7 +148,7 @@ impl<'a> InterpretedFrames<'a> {
     ) {
         if self.leaf_is_compiled(chain, time, maps) {
             let shape = |leaf| self.map.reader().shape(leaf, time);
-            leaf::complete_by_top(chain, top, maps, self.code_pages.as_mut(), shape);
+            leaf::complete_by_top(chain, top, maps, self.pages.as_mut(), shape);
         }
     }
 
@@ -189,7 +183,7 @@ impl<'a> InterpretedFrames<'a> {
             None => first_frame(chain, sample),
         };
         let mut lost = false;
-        let mut stack = Stack::new(sample, self.memory.as_ref());
+        let mut stack = Stack::new(sample, self.pages.as_mut());
         for (depth, ip) in chain.iter().enumerate() {
             let described = frame
                 .filter(|_| depth >= known_from && inside(*ip))

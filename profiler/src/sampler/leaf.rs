@@ -9,7 +9,7 @@ use unfuse_codemap::Shape;
 use super::stack::{Stack, return_address};
 use crate::arch::{self, AFTER, BEFORE, Return};
 use crate::maps::Maps;
-use crate::memory::{Memory, Pages};
+use crate::memory::Pages;
 use crate::perf_event::{NO_ADDRESS, Sample};
 use crate::timer::{TOP_WORDS, split_top};
 
@@ -21,14 +21,13 @@ pub(super) fn complete(
     chain: &mut Vec<u64>,
     sample: &Sample<'_>,
     maps: &Maps,
-    memory: Option<&Memory>,
-    code: Option<&mut Pages>,
+    mut pages: Option<&mut Pages>,
     shape: impl FnOnce(u64) -> Option<Shape>,
 ) {
     let Some(leaf) = chain.first().copied() else {
         return;
     };
-    let code = || code_around(leaf, code);
+    let code = || code_around(leaf, pages.as_deref_mut());
     let word = |address| sample.stack_word(address);
     let in_code = |address: u64| maps.in_code_cache(address);
     let is_own = |address| is_in(shape(leaf), address);
@@ -41,7 +40,7 @@ pub(super) fn complete(
             }
         }
         Some(Return::Frame(frame)) => {
-            let callers = walk(frame, &mut Stack::new(sample, memory));
+            let callers = walk(frame, &mut Stack::new(sample, pages));
             if callers.first().is_some_and(|caller| in_code(*caller)) {
                 chain.truncate(1);
                 chain.extend(callers);

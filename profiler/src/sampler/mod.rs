@@ -241,14 +241,16 @@ impl<'a> Sampler<'a> {
             return Wakeup::default();
         }
         let mut wakeup = Wakeup::default();
-        while let Ok(Some(signal)) = self.signals.read_signal() {
-            if signal.ssi_signo == SEND_SIGNAL as u32 {
-                wakeup.send = true;
-            } else {
-                wakeup.over = true;
+        let has = |fd: &PollFd<'_>, flags| fd.revents().is_some_and(|r| r.intersects(flags));
+        if has(&fds[1], PollFlags::POLLIN) {
+            while let Ok(Some(signal)) = self.signals.read_signal() {
+                if signal.ssi_signo == SEND_SIGNAL as u32 {
+                    wakeup.send = true;
+                } else {
+                    wakeup.over = true;
+                }
             }
         }
-        let has = |fd: &PollFd<'_>, flags| fd.revents().is_some_and(|r| r.intersects(flags));
         let hung_up = PollFlags::POLLHUP | PollFlags::POLLERR;
         wakeup.over |= has(&fds[0], PollFlags::POLLIN)
             || fds.get(2).is_some_and(|fd| has(fd, hung_up))

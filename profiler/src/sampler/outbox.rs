@@ -105,12 +105,16 @@ impl<'a> Outbox<'a> {
     }
 
     fn send_stacks(&mut self) {
-        let stacks = std::mem::take(&mut self.stacks);
-        self.places.clear();
-        self.stack_bytes = 0;
+        let stacks = self.take_stacks();
         if !stacks.stacks.is_empty() {
             self.post(&ToWriter::Stacks(stacks));
         }
+    }
+
+    fn take_stacks(&mut self) -> WireStacks {
+        self.places.clear();
+        self.stack_bytes = 0;
+        std::mem::take(&mut self.stacks)
     }
 
     /// Counts one sample with its CPU time.
@@ -181,20 +185,23 @@ impl<'a> Outbox<'a> {
 
     /// Sends everything; false if the writer is gone.
     pub(super) fn send(&mut self) -> bool {
-        self.send_stacks();
+        // Few stacks go with their samples.
+        if self.stack_bytes > STACK_BYTES / 2 {
+            self.send_stacks();
+        }
         let mut sums = self.sums.drain().map(|(_, sum)| sum).collect::<Vec<_>>();
-        while !sums.is_empty() {
+        let mut tally = std::mem::take(&mut self.tally);
+        while !sums.is_empty() || !self.stacks.stacks.is_empty() || tally != Tally::default() {
             let rows = sums.split_off(sums.len().saturating_sub(ROWS_A_MESSAGE));
-            self.post(&ToWriter::Samples {
+            let message = ToWriter::Samples {
                 tid: self.tid,
                 thread: self.thread.clone(),
                 generation: self.generation,
+                stacks: self.take_stacks(),
                 rows,
-            });
-        }
-        let tally = std::mem::take(&mut self.tally);
-        if tally != Tally::default() {
-            self.post(&ToWriter::Tally(tally));
+                tally: std::mem::take(&mut tally),
+            };
+            self.post(&message);
         }
         self.open
     }
@@ -229,6 +236,20 @@ mod tests {
         WirePiece::from([WireFrame { frame, address: 0 }])
     }
 
+    /// The ids of stacks, whose names must be those of the test.
+    fn ids(WireStacks { pieces, stacks }: &WireStacks<SentPiece<'_>>) -> Vec<StackId> {
+        let checked = stacks.iter().map(|WireStack { id, pieces: places }| {
+            let names = places.iter().map(|index| {
+                let sent = pieces[*index as usize][0].clone();
+                sent.into_frame().unwrap().frame.method
+            });
+            let names: Vec<String> = names.collect();
+            assert_eq!(names, [&*format!("leaf{}", id.0), "caller", "root"]);
+            *id
+        });
+        checked.collect()
+    }
+
     #[test]
     fn stacks_come_before_their_samples_and_share_what_calls_them() {
         const STACKS: i64 = 3000;
@@ -248,24 +269,18 @@ mod tests {
         let (mut buffer, mut frames, mut known, mut counted) = (Vec::new(), 0, HashSet::new(), 0);
         loop {
             match receive::<ToWriter<SentPiece<'_>>>(&from, &mut buffer) {
-                Incoming::Message(ToWriter::Stacks(WireStacks { pieces, stacks })) => {
-                    frames += pieces.len();
-                    for WireStack { id, pieces: places } in stacks {
-                        let names = places.iter().map(|index| {
-                            let sent = pieces[*index as usize][0].clone();
-                            sent.into_frame().unwrap().frame.method
-                        });
-                        let names: Vec<String> = names.collect();
-                        assert_eq!(names, [&*format!("leaf{}", id.0), "caller", "root"]);
-                        known.insert(id);
-                    }
+                Incoming::Message(ToWriter::Stacks(sent)) => {
+                    frames += sent.pieces.len();
+                    known.extend(ids(&sent));
                 }
-                Incoming::Message(ToWriter::Samples { rows, .. }) => {
+                Incoming::Message(ToWriter::Samples { stacks, rows, .. }) => {
+                    frames += stacks.pieces.len();
+                    known.extend(ids(&stacks));
                     assert!(rows.iter().all(|row| known.contains(&row.stack)));
                     counted += rows.len();
                 }
                 Incoming::Message(ToWriter::Python(_)) => panic!("it is no sampler of Python"),
-                Incoming::Message(ToWriter::Tally(_)) | Incoming::Empty => {}
+                Incoming::Empty => {}
                 Incoming::Closed => break,
             }
         }

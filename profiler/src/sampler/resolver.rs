@@ -180,9 +180,7 @@ impl<'a> Resolver<'a> {
         outbox: &mut Outbox<'_>,
     ) -> NamedChain {
         let version = self.map.version();
-        let mut hasher = DefaultHasher::new();
-        (chain, leaf).hash(&mut hasher);
-        let key = hasher.finish();
+        let key = self.known.hasher().hash_one((chain, leaf));
         if let Some(known) = self.known.get(&key)
             && known.window.holds(version, time)
         {

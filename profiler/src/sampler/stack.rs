@@ -2,11 +2,8 @@
 //! change slowly; callers check that the links still match.
 
 use crate::arch;
-use crate::memory::Memory;
+use crate::memory::Pages;
 use crate::perf_event::{NO_ADDRESS, Sample};
-
-/// Bytes for each read.
-const CHUNK: usize = 4096;
 
 /// The return address of a frame. It is the word above the saved frame pointer. HotSpot's stub for the barrier at a method's
 /// entry has a -1 between the two on x86-64.
@@ -20,21 +17,13 @@ pub(super) fn return_address(frame: u64, mut word: impl FnMut(u64) -> Option<u64
 /// Words of a stack by address.
 pub(super) struct Stack<'a> {
     sample: &'a Sample<'a>,
-    memory: Option<&'a Memory>,
-    /// Empty until something is read: most samples' copies are sufficient.
-    chunk: Vec<u8>,
-    /// Address and length of the content of `chunk`.
-    held: (u64, usize),
+    /// The process's memory since the start of the batch of samples.
+    memory: Option<&'a mut Pages>,
 }
 
 impl<'a> Stack<'a> {
-    pub(super) fn new(sample: &'a Sample<'a>, memory: Option<&'a Memory>) -> Self {
-        Self {
-            sample,
-            memory,
-            chunk: Vec::new(),
-            held: (0, 0),
-        }
+    pub(super) fn new(sample: &'a Sample<'a>, memory: Option<&'a mut Pages>) -> Self {
+        Self { sample, memory }
     }
 
     /// The first address above the copy.
@@ -43,8 +32,10 @@ impl<'a> Stack<'a> {
     }
 
     /// The code from an address on, if memory can be read. Code that the JVM has not changed since.
-    pub(super) fn code<const N: usize>(&self, address: u64) -> Option<[u8; N]> {
-        self.memory?.array(address)
+    pub(super) fn code<const N: usize>(&mut self, address: u64) -> Option<[u8; N]> {
+        let mut bytes = [0; N];
+        let read = self.memory.as_mut()?.read(&mut bytes, address);
+        (read == N).then_some(bytes)
     }
 
     /// The return address of a frame.
@@ -57,20 +48,8 @@ impl<'a> Stack<'a> {
         if let Some(word) = self.sample.stack_word(address) {
             return Some(word);
         }
-        let memory = self
-            .memory
-            .filter(|_| address >= self.sample.stack_pointer && address.is_multiple_of(8))?;
-        let inside = |held: (u64, usize)| {
-            let offset = usize::try_from(address.checked_sub(held.0)?).ok()?;
-            (offset + 8 <= held.1).then_some(offset)
-        };
-        if inside(self.held).is_none() {
-            let from = address & !(CHUNK as u64 - 1);
-            self.chunk.resize(CHUNK, 0);
-            self.held = (from, memory.read(&mut self.chunk, from));
-        }
-        let offset = inside(self.held)?;
-        let word = self.chunk.get(offset..offset + 8)?;
-        word.try_into().ok().map(u64::from_ne_bytes)
+        let is_above = address >= self.sample.stack_pointer && address.is_multiple_of(8);
+        let memory = self.memory.as_mut().filter(|_| is_above)?;
+        memory.word(address)
     }
 }

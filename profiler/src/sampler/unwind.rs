@@ -16,7 +16,7 @@ use super::stack::Stack;
 use crate::arch::{self, BYTECODE, Exit, Registers, Saved};
 use crate::interpreter::Methods;
 use crate::maps::Maps;
-use crate::memory::Memory;
+use crate::memory::{Memory, Pages};
 use crate::perf_event::Sample;
 
 /// Longest chain.
@@ -29,8 +29,8 @@ const MAX_CANDIDATES: usize = 64;
 /// Walks the stacks of one thread.
 pub(super) struct Unwinder<'a> {
     map: &'a CodeMap,
-    /// The thread's memory, for frames above the sample's copy of the stack.
-    memory: Option<Memory>,
+    /// The JVM's code, and frames above the sample's copy of the stack; read once a batch.
+    pages: Option<Pages>,
     /// None if the JVM's memory cannot be read.
     native: Option<NativeUnwinder>,
     tagged: TaggedFrames,
@@ -56,11 +56,19 @@ impl<'a> Unwinder<'a> {
     ) -> Self {
         Self {
             map,
-            memory,
+            pages: memory.map(Pages::new),
             native,
             tagged: TaggedFrames::new(methods),
             interpreter: None,
             resolved: Resolution::default(),
+        }
+    }
+
+    /// Called before each batch of samples.
+    pub(super) fn begin(&mut self, now: u64) {
+        self.tagged.begin(now);
+        if let Some(pages) = &mut self.pages {
+            pages.forget();
         }
     }
 
@@ -79,10 +87,10 @@ impl<'a> Unwinder<'a> {
         let Some(leaf) = chain.first().copied() else {
             return Chain::Broken;
         };
-        let memory = self.memory.take();
-        let mut stack = Stack::new(sample, memory.as_ref());
+        let mut pages = self.pages.take();
+        let mut stack = Stack::new(sample, pages.as_mut());
         let walked = self.walked(leaf, sample, &mut stack, maps);
-        self.memory = memory;
+        self.pages = pages;
         match walked {
             Some((state, callers)) => {
                 *chain = callers;

@@ -216,6 +216,24 @@ impl Waits {
         (self.leaving, self.open, self.delay) = (None, None, None);
     }
 
+    /// Whether the run delay since the last one would divide among no waits, so that it can be read later. The waits so
+    /// far are accounted for then.
+    pub(super) fn defers_delay(&mut self) -> bool {
+        let fresh = &self.ended[self.delayed..];
+        let Some((_, owed)) = self.delay.as_mut() else {
+            return false;
+        };
+        if !fresh.iter().all(|wait| wait.preempted) {
+            return false;
+        }
+        let preempted_ns = fresh
+            .iter()
+            .fold(0u64, |sum, wait| sum.saturating_add(wait.ns()));
+        *owed = owed.saturating_sub_unsigned(preempted_ns);
+        self.delayed = self.ended.len();
+        true
+    }
+
     /// Adds the thread's run delay, ns since its start: the part without preemptions was between the end of waits and
     /// the CPU. Called after all switches so far.
     pub(super) fn delay(&mut self, total_ns: u64) {
@@ -494,6 +512,32 @@ mod tests {
         assert_eq!(queued, [MS, 5 * MS, 4 * MS]);
         let waits: Vec<u64> = settled.iter().map(|(_, _, sum)| sum.waits).collect();
         assert_eq!(waits, [0, 1, 0]);
+    }
+
+    #[test]
+    fn a_run_delay_read_later_gives_the_same() {
+        let queued = |reads_between: bool| {
+            let mut waits = Waits::new(0, 0, false);
+            assert!(!waits.defers_delay(), "the first one is needed");
+            waits.delay(7 * MS);
+            waits.begin(10 * MS, true);
+            waits.end(14 * MS);
+            if reads_between {
+                waits.delay(11 * MS);
+            } else {
+                assert!(waits.defers_delay());
+            }
+            wait(&mut waits, 20 * MS, 50 * MS, Some(2));
+            assert!(!waits.defers_delay());
+            waits.delay(13 * MS);
+            let settled = settle(&mut waits, |_| Some(0));
+            settled
+                .iter()
+                .map(|(_, _, sum)| sum.queued_ns)
+                .collect::<Vec<u64>>()
+        };
+        assert_eq!(queued(true), [4 * MS, 2 * MS]);
+        assert_eq!(queued(false), queued(true));
     }
 
     #[test]

@@ -256,8 +256,12 @@ impl Work {
                 generation,
                 tid,
                 thread,
+                stacks,
                 rows,
+                tally,
             } => {
+                self.take_stacks(stacks);
+                self.take_tally(tally);
                 // Their stacks may be deleted before them; the sampler must have slept for minutes.
                 if generation.saturating_add(1) < self.generations.number() {
                     let samples = rows.iter().filter(|row| !row.waiting);
@@ -266,7 +270,6 @@ impl Work {
                     self.take_samples(tid, &thread, rows);
                 }
             }
-            ToWriter::Tally(tally) => self.take_tally(tally),
             ToWriter::Python(sent) => {
                 let has_stacks = sent.generation.saturating_add(1) >= self.generations.number();
                 self.tables.python_samples(sent, has_stacks);

@@ -95,16 +95,20 @@ impl SampleSource for PerfSource {
         });
         let (samples, left) = (batch.samples, batch.left);
         if left > 0 {
-            if let Some(ns) = self.delay.as_ref().and_then(RunDelay::ns) {
+            if let Some(delay) = &self.delay
+                && !intake.waits.defers_delay()
+                && let Some(ns) = delay.ns()
+            {
                 intake.waits.delay(ns);
             }
             self.event
                 .set_switch_period(self.wait_pacer.next(left, now));
         }
-        if samples > 0
-            && let Ok(cpu_time) = self.event.cpu_time_ns()
-        {
-            self.event.set_period_ns(self.pacer.next(samples, cpu_time));
+        if samples > 0 {
+            // The CPU time after the last sample, which the new period loses, counts at the next wake-up. To read it now
+            // would interrupt the thread's CPU.
+            let period = self.pacer.next(samples, self.batch.last_cpu_time);
+            self.event.set_period_ns(period);
         }
         samples
     }

@@ -147,14 +147,15 @@ fn messages() {
         line_before: 6,
     };
     let piece = [WireFrame { frame, address: 0 }, WireFrame::default()];
-    let stacks: ToWriter = ToWriter::Stacks(WireStacks {
-        pieces: vec![piece.into()],
+    let stacks = || WireStacks {
+        pieces: vec![piece.clone().into()],
         stacks: vec![WireStack {
             id: StackId(-7),
             pieces: vec![0, 0],
         }],
-    });
-    save("stacks", wire::encode(&stacks));
+    };
+    let message: ToWriter = ToWriter::Stacks(stacks());
+    save("stacks", wire::encode(&message));
     let task = Some(TaskAttempt {
         stage: STAGE,
         stage_attempt: 0,
@@ -173,11 +174,11 @@ fn messages() {
         tid: 4711,
         thread,
         generation: 0,
+        stacks: stacks(),
         rows: vec![row],
+        tally: Tally::default(),
     };
     save("samples", wire::encode(&samples));
-    let tally: ToWriter = ToWriter::Tally(Tally::default());
-    save("tally", wire::encode(&tally));
 }
 
 fn events() {
