@@ -53,6 +53,8 @@ pub struct Maps {
     /// The ranges of libraries other than HotSpot and the C library, by address.
     others: Vec<(u64, u64)>,
     refreshed: u64,
+    /// How often the mappings were read.
+    reads: u64,
     /// Pages that were in no mapping, each with the time of the read, ns.
     unmapped: HashMap<u64, u64>,
 }
@@ -78,6 +80,7 @@ impl Maps {
             jvm: (0, 0),
             others: Vec::new(),
             refreshed: 0,
+            reads: 0,
             unmapped: HashMap::default(),
         };
         maps.refresh()?;
@@ -115,6 +118,7 @@ impl Maps {
             return Err(io::Error::from_raw_os_error(libc::ESRCH));
         }
         self.mappings = with_missing(mappings, &self.mappings);
+        self.reads += 1;
         if !self.code_cache_told {
             // The parts of it that the JVM has committed so far.
             let anonymous = || self.mappings.iter().filter(|m| m.path.is_empty());
@@ -165,6 +169,11 @@ impl Maps {
         read.is_some_and(|read| now.saturating_sub(*read) < UNMAPPED_NS)
     }
 
+    /// The number of reads so far. Until it changes, an address stays in its mapping.
+    pub(crate) fn reads(&self) -> u64 {
+        self.reads
+    }
+
     /// Whether an address is in generated code, or in a known library.
     pub fn is_code(&self, address: u64) -> bool {
         self.in_code_cache(address) || self.find(address).is_some()
@@ -174,6 +183,12 @@ impl Maps {
     pub fn find(&self, address: u64) -> Option<&Mapping> {
         let after = self.mappings.partition_point(|m| m.start <= address);
         self.mappings[..after].last().filter(|m| address < m.end)
+    }
+
+    /// Whether an address is in a mapped file.
+    pub(crate) fn in_file(&self, address: u64) -> bool {
+        self.find(address)
+            .is_some_and(|mapping| !mapping.path.is_empty())
     }
 
     /// Whether an address is in HotSpot itself, which keeps frame pointers.

@@ -101,8 +101,10 @@ enum Origin {
     Code(Finding),
     /// A tagged word: an interpreted method, or missing callers.
     Interpreted,
-    /// Neither of them.
-    Native,
+    /// A mapped file, as of this read of the maps.
+    File(u64),
+    /// None of them.
+    Unknown,
 }
 
 impl Piece {
@@ -241,8 +243,8 @@ impl<'a> Resolver<'a> {
             return Rc::clone(known);
         }
         let piece = Rc::new(self.piece(version, time, word, exact, tagged));
-        // Libraries are loaded and unloaded without a change of the code map.
-        if !matches!(piece.origin, Origin::Native) {
+        // Code without a description gets one without a change of its address.
+        if !matches!(piece.origin, Origin::Unknown) {
             if self.pieces.len() >= PIECES {
                 self.pieces.clear();
             }
@@ -255,7 +257,8 @@ impl<'a> Resolver<'a> {
     fn still_holds(&self, piece: &Piece, version: u64, time: u64, word: u64, exact: bool) -> bool {
         let before = match piece.origin {
             Origin::Interpreted => return true,
-            Origin::Native => return false,
+            Origin::File(read) => return read == self.maps.reads(),
+            Origin::Unknown => return false,
             Origin::Code(_) if piece.window.get().holds(version, time) => return true,
             Origin::Code(found) => found,
         };
@@ -351,7 +354,13 @@ impl<'a> Resolver<'a> {
                 }
             }
             Lookup::NotFound | Lookup::Torn => {
-                return Piece::new([self.native(word)], Origin::Native, window);
+                let is_file = self.maps.in_file(word);
+                let origin = if is_file && !self.maps.in_code_cache(word) {
+                    Origin::File(self.maps.reads())
+                } else {
+                    Origin::Unknown
+                };
+                return Piece::new([self.native(word)], origin, window);
             }
         };
         Piece::new(frames, Origin::Code(self.resolved.found), window)
