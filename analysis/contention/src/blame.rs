@@ -2,12 +2,13 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use crate::causes::{Causes, Collections};
 use crate::lives::lives;
 use crate::schedule::Reach;
 use crate::windows::cells_during;
 use crate::{
-    CapacityBasis, Cell, HostId, Kind, KnownProcess, Note, Options, Resource, Source, Span, Split,
-    StageId, TaskId, TaskUse, Workload,
+    CapacityBasis, Cell, HostId, Kind, Note, Options, Resource, Source, Span, Split, StageId,
+    TaskId, TaskUse, Workload,
 };
 
 /// A level-3 vertex: a kind of wait of a victim stage on one host.
@@ -97,58 +98,43 @@ pub(crate) fn each_wait(
     let Some(reach) = reach(workload, victims) else {
         return Vec::new();
     };
-    for cell in cells_during(workload, options.within, &reach) {
-        if !options.covers(cell.resource, cell.host) {
-            continue;
-        }
-        let of_victims = |task: &&TaskUse| victims.contains(&task.stage);
-        if !cell.tasks.iter().any(|task| of_victims(&task)) {
-            continue;
-        }
-        note(&mut notes, &cell);
-        let users = Users::new(workload, &cell);
-        for victim in cell.tasks.iter().filter(of_victims) {
-            for (kind, blocked) in victim.blocked.iter().filter(|(_, blocked)| **blocked > 0.0) {
-                let wait = |blocked: f64, by| Wait {
-                    cell: &cell,
-                    stage: victim.stage,
-                    kind: *kind,
-                    blocked,
-                    units: usual.units(victim, &cell),
-                    by,
-                    is_counted: false,
-                };
-                let one = |process| Blamed::One(Source::Known(process));
-                let mut left = *blocked;
-                if *kind == Kind::Pause {
-                    for (process, part) in collects.stopped(&cell) {
-                        tell(&wait(left * part, one(process)));
+    for cells in cells_during(workload, options.within, &reach) {
+        let causes = Causes::new(workload, &collects, &cells);
+        for cell in &cells {
+            if !options.covers(cell.resource, cell.host) {
+                continue;
+            }
+            let of_victims = |task: &&TaskUse| victims.contains(&task.stage);
+            if !cell.tasks.iter().any(|task| of_victims(&task)) {
+                continue;
+            }
+            note(&mut notes, cell);
+            let users = Users::new(workload, cell);
+            for victim in cell.tasks.iter().filter(of_victims) {
+                for (kind, blocked) in victim.blocked.iter().filter(|(_, blocked)| **blocked > 0.0)
+                {
+                    let wait = |blocked: f64, by| Wait {
+                        cell,
+                        stage: victim.stage,
+                        kind: *kind,
+                        blocked,
+                        units: usual.units(victim, cell),
+                        by,
+                        is_counted: false,
+                    };
+                    let known = causes.known(cell, victim, *kind, *blocked, options.own_tasks);
+                    for cause in known.causes {
+                        tell(&Wait {
+                            is_counted: cause.is_counted,
+                            ..wait(cause.seconds, Blamed::One(cause.source))
+                        });
                     }
-                    continue;
-                }
-                if *kind == Kind::RunQueue {
-                    let causes;
-                    (causes, left) = cell.triage(workload, victim.task, left);
-                    for (process, seconds) in causes {
-                        tell(&wait(seconds, one(process)));
+                    if known.left > 0.0 {
+                        // Waiting for slots is measured by the slots that others hold.
+                        let own_tasks = options.own_tasks && !kind.is_for_slots();
+                        users.against(victim, own_tasks, &mut rates);
+                        tell(&wait(known.left, Blamed::Users(&rates)));
                     }
-                    // Without the query's own tasks, others have their part too.
-                    if options.own_tasks {
-                        let causes;
-                        (causes, left) = cell.counted(workload, victim.task, left);
-                        for (source, seconds) in Collections::for_stages(&cell, causes) {
-                            tell(&Wait {
-                                is_counted: true,
-                                ..wait(seconds, Blamed::One(source))
-                            });
-                        }
-                    }
-                }
-                if left > 0.0 {
-                    // Waiting for slots is measured by the slots that others hold.
-                    let own_tasks = options.own_tasks && !kind.is_for_slots();
-                    users.against(victim, own_tasks, &mut rates);
-                    tell(&wait(left, Blamed::Users(&rates)));
                 }
             }
         }
@@ -227,7 +213,7 @@ impl Shares {
 }
 
 /// Use of a cell by source.
-struct Users {
+pub(crate) struct Users {
     sources: Vec<User>,
     seconds: f64,
 }
@@ -240,7 +226,7 @@ struct User {
 }
 
 impl Users {
-    fn new(workload: &Workload, cell: &Cell) -> Users {
+    pub(crate) fn new(workload: &Workload, cell: &Cell) -> Users {
         let mut stages: BTreeMap<StageId, f64> = BTreeMap::new();
         for task in &cell.tasks {
             *stages.entry(task.stage).or_default() += task.units + task.kept;
@@ -271,7 +257,12 @@ impl Users {
     }
 
     /// Rates (units a second) at which others used the resource, weighted as in [`Cell::blame`].
-    fn against(&self, victim: &TaskUse, own_tasks: bool, rates: &mut Vec<(Source, f64)>) {
+    pub(crate) fn against(
+        &self,
+        victim: &TaskUse,
+        own_tasks: bool,
+        rates: &mut Vec<(Source, f64)>,
+    ) {
         rates.clear();
         let (mut total, mut weighed) = (0.0, 0.0);
         for user in &self.sources {
@@ -299,70 +290,6 @@ impl Users {
         let scale = total / weighed / self.seconds;
         rates.iter_mut().for_each(|(_, rate)| *rate *= scale);
     }
-}
-
-/// From this part of a window's time on, collector threads did more than check for work.
-const COLLECTS: f64 = 0.002;
-
-/// Decides who caused pauses.
-struct Collections(BTreeSet<HostId>);
-
-impl Collections {
-    /// Hosts with data on garbage collection. The serial collector has no threads of its own.
-    fn new(workload: &Workload) -> Collections {
-        let known = workload.tables().known.iter();
-        let collected = known.filter(|row| collects(row.process));
-        Collections(collected.map(|row| row.host).collect())
-    }
-
-    /// Garbage collection, for each stage that made it necessary, with parts that add up to 1. If there was almost none in
-    /// the window, the JVM stopped for another reason.
-    fn stopped(&self, cell: &Cell) -> Vec<(KnownProcess, f64)> {
-        let units = Self::units(cell);
-        // Without a row of the host, nothing is known about the window.
-        if !cell.known.is_empty()
-            && units < COLLECTS * cell.span.seconds()
-            && self.0.contains(&cell.host)
-        {
-            return vec![(KnownProcess::Jvm, 1.0)];
-        }
-        Self::parts(cell, units)
-    }
-
-    /// Causes, with time behind collector threads divided among those that made the collections necessary.
-    fn for_stages(cell: &Cell, causes: Vec<(Source, f64)>) -> Vec<(Source, f64)> {
-        let divided = causes
-            .into_iter()
-            .flat_map(|(source, seconds)| match source {
-                Source::Known(KnownProcess::Gc) => Self::parts(cell, Self::units(cell))
-                    .into_iter()
-                    .map(|(process, part)| (Source::Known(process), seconds * part))
-                    .collect(),
-                _ => vec![(source, seconds)],
-            });
-        divided.collect()
-    }
-
-    /// What garbage collection used of a cell.
-    fn units(cell: &Cell) -> f64 {
-        let collected = cell.known.iter().filter(|(process, _)| collects(**process));
-        collected.map(|(_, units)| units).sum()
-    }
-
-    /// Garbage collection by what made it necessary, with parts that add up to 1.
-    fn parts(cell: &Cell, units: f64) -> Vec<(KnownProcess, f64)> {
-        if units <= 0.0 {
-            return vec![(KnownProcess::Gc, 1.0)];
-        }
-        let collected = cell.known.iter().filter(|(process, _)| collects(**process));
-        let parts = collected.map(|(process, of_process)| (*process, of_process / units));
-        parts.collect()
-    }
-}
-
-/// Whether a process is garbage collection.
-fn collects(process: KnownProcess) -> bool {
-    matches!(process, KnownProcess::Gc | KnownProcess::GcFor(_))
 }
 
 /// What a victim's task gets of a resource a second, when it gets something.

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    Executor, HostId, Kind, KnownProcess, Ratp, Resource, Source, Span, StageId, TaskId, Workload,
-    pool,
+    Executor, Holder, HostId, Kind, KnownProcess, Ratp, Resource, Source, Span, StageId, TaskId,
+    Workload, pool,
 };
 
 /// What a task used of a resource in a window, and how long it waited.
@@ -75,6 +75,8 @@ pub struct Cell {
     pub withheld: Vec<WithheldPart>,
     /// For the CPU: what ran while a task waited, s, where that was counted.
     pub queued: BTreeMap<TaskId, BTreeMap<Source, f64>>,
+    /// For the CPU, as locks count as it: what held the locks that a task waited for, s, where that is known.
+    pub held: BTreeMap<TaskId, BTreeMap<Holder, f64>>,
 }
 
 /// The part of run-queue waits that no neighbour caused, see [`Withheld`](crate::Withheld).
@@ -120,6 +122,7 @@ impl Cell {
             unknown: (possible - used).max(0.0),
             withheld: Vec::new(),
             queued: BTreeMap::new(),
+            held: BTreeMap::new(),
         }
     }
 
@@ -169,6 +172,15 @@ impl Cell {
         let counted = queued.values().sum::<f64>().min(blocked);
         let causes = weighed.map(|(source, seconds)| (source, counted * seconds / sum));
         (causes.collect(), blocked - counted)
+    }
+
+    /// What a task used of the resource and waited for it, if it did.
+    pub(crate) fn task(&self, id: TaskId) -> Option<&TaskUse> {
+        let at = self
+            .tasks
+            .binary_search_by_key(&id, |task| task.task)
+            .ok()?;
+        Some(&self.tasks[at])
     }
 
     /// Keeps the free part of a pool for the tasks that use execution memory, by position.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{KnownProcess, QueryId, StageId};
+use crate::{KnownProcess, QueryId, StageId, TaskId};
 
 /// A source of blame at level 4: a stage, or a process without stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -13,6 +13,15 @@ pub enum Source {
     Known(KnownProcess),
     /// Unknown.
     Unknown,
+}
+
+/// A thread that held a lock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Holder {
+    /// Of a task.
+    Task(TaskId),
+    /// Of a known process.
+    Known(KnownProcess),
 }
 
 /// A source of blame at level 6.

@@ -47,6 +47,7 @@
 
 pub mod baseline;
 mod blame;
+mod causes;
 mod cell;
 mod critical_path;
 mod culprit;
@@ -71,7 +72,7 @@ mod workload;
 
 pub use cell::{CapacityBasis, Cell, CellCulprit, TaskUse, WithheldPart};
 pub use critical_path::critical_path;
-pub use culprit::{Culprit, Source};
+pub use culprit::{Culprit, Holder, Source};
 pub use error::InputError;
 pub use graph::{ByVictim, Edge, Explanation, Flow, Graph, Impact, Key, Node, NodeIndex, Note};
 pub use ids::{Executor, HostId, ProcessId, QueryId, StageId, TaskId};
@@ -85,7 +86,7 @@ pub use ratp::Ratp;
 pub use resource::{Kind, KnownProcess, Resource};
 pub use rules::{Evidence, Suggestion, Thresholds, suggestions};
 pub use tables::{
-    Capacity, Heartbeat, Host, Idle, Interval, KnownUse, NamedProcess, OperatorShare, Query,
+    Capacity, Heartbeat, Held, Host, Idle, Interval, KnownUse, NamedProcess, OperatorShare, Query,
     Queued, Span, Stage, Tables, Task, Withheld,
 };
 pub use timeline::{Slice, Timeline};

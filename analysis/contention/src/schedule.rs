@@ -24,6 +24,8 @@ pub(crate) struct HostRows {
     pub(crate) withheld: Vec<Timed>,
     /// What the CPUs ran while its tasks waited for them.
     pub(crate) queued: Vec<Timed>,
+    /// What held the locks that its tasks waited for.
+    pub(crate) held: Vec<Timed>,
 }
 
 /// The rows of each host that has tasks, and the tasks of each stage.
@@ -79,6 +81,11 @@ impl Schedule {
                 push(&mut host.queued, row.span, at);
             }
         }
+        for (at, row) in tables.held.iter().enumerate() {
+            if let Some(host) = schedule.hosts.get_mut(&task(row.task).host) {
+                push(&mut host.held, row.span, at);
+            }
+        }
         schedule.sort();
         schedule.cut_at_heartbeats(tables);
         schedule
@@ -94,8 +101,9 @@ impl Schedule {
                 idle,
                 withheld,
                 queued,
+                held,
             } = host;
-            for rows in [intervals, tasks, known, idle, withheld, queued] {
+            for rows in [intervals, tasks, known, idle, withheld, queued, held] {
                 rows.sort_by_key(|(span, _)| span.start);
             }
             cuts.sort_unstable();

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Executor, HostId, Kind, KnownProcess, ProcessId, QueryId, Resource, Source, StageId, TaskId,
+    Executor, Holder, HostId, Kind, KnownProcess, ProcessId, QueryId, Resource, Source, StageId,
+    TaskId,
 };
 
 /// A span in one host's clock, ns; the end is exclusive.
@@ -241,6 +242,19 @@ pub struct Queued {
     pub seconds: f64,
 }
 
+/// Time in which a task waited for a lock that another thread held. The rest of its waits for locks is shared out by use.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Held {
+    /// The task that waited.
+    pub task: TaskId,
+    /// The span.
+    pub span: Span,
+    /// What held the lock.
+    pub holder: Holder,
+    /// For how long, s; at most the span.
+    pub seconds: f64,
+}
+
 /// A moment at which a host reported; windows are cut there (section 5.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Heartbeat {
@@ -290,6 +304,9 @@ pub struct Tables {
     /// Run-queue waits whose causes were counted.
     #[serde(default)]
     pub queued: Vec<Queued>,
+    /// Waits for locks with known holders.
+    #[serde(default)]
+    pub held: Vec<Held>,
     /// Times at which windows are cut, besides the bounds of tasks. Pass the ends of the interval rows for the finest
     /// windows.
     pub heartbeats: Vec<Heartbeat>,

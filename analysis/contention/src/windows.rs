@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::schedule::{HostRows, Reach, Timed, between};
 use crate::{
-    Cell, Executor, HostId, Idle, Interval, Kind, KnownProcess, KnownUse, Queued, Resource, Source,
-    Span, StageId, Task, TaskId, TaskUse, Withheld, WithheldPart, Workload,
+    Cell, Executor, Held, Holder, HostId, Idle, Interval, Kind, KnownProcess, KnownUse, Queued,
+    Resource, Source, Span, StageId, Task, TaskId, TaskUse, Withheld, WithheldPart, Workload,
 };
 
 /// The windows of a host, one after the other, cut where any of its tasks starts or ends and at heartbeats.
@@ -23,15 +23,15 @@ pub fn windows(workload: &Workload, host: HostId) -> Vec<Span> {
 /// Amounts are prorated: a row counts in each window by the part of its span inside it. `within` cuts off all else. The
 /// time is linear in rows × the windows that they span; memory holds the cells of one window.
 pub fn cells(workload: &Workload, within: Option<Span>) -> impl Iterator<Item = Cell> {
-    cells_of(workload, move |_, rows| between(&rows.cuts, within))
+    cells_of(workload, move |_, rows| between(&rows.cuts, within)).flatten()
 }
 
-/// The same, but only the windows that victims reach into.
+/// The same, but only the windows that victims reach into; the cells of a window together.
 pub(crate) fn cells_during(
     workload: &Workload,
     within: Option<Span>,
     reach: &Reach,
-) -> impl Iterator<Item = Cell> {
+) -> impl Iterator<Item = Vec<Cell>> {
     cells_of(workload, move |host, rows| {
         reach.windows(host, &rows.cuts, within)
     })
@@ -40,7 +40,7 @@ pub(crate) fn cells_during(
 fn cells_of(
     workload: &Workload,
     windows: impl Fn(HostId, &HostRows) -> Vec<Span>,
-) -> impl Iterator<Item = Cell> {
+) -> impl Iterator<Item = Vec<Cell>> {
     workload
         .schedule()
         .hosts
@@ -48,7 +48,7 @@ fn cells_of(
         .flat_map(move |(host, rows)| {
             let mut here = HostSweep::new(workload, *host, rows);
             let windows = windows(*host, rows).into_iter();
-            windows.flat_map(move |window| here.cells(window))
+            windows.map(move |window| here.cells(window))
         })
 }
 
@@ -93,6 +93,7 @@ struct HostSweep<'a> {
     idle: Sweep<'a, &'a Idle>,
     withheld: Sweep<'a, &'a Withheld>,
     queued: Sweep<'a, &'a Queued>,
+    held: Sweep<'a, &'a Held>,
 }
 
 impl<'a> HostSweep<'a> {
@@ -105,6 +106,7 @@ impl<'a> HostSweep<'a> {
             idle: Sweep::new(&rows.idle),
             withheld: Sweep::new(&rows.withheld),
             queued: Sweep::new(&rows.queued),
+            held: Sweep::new(&rows.held),
         }
     }
 
@@ -146,6 +148,12 @@ impl<'a> HostSweep<'a> {
                 *of_task.entry(row.source).or_default() += row.seconds * part;
             }
         }
+        for (row, part) in self.held.during(window, |at| &tables.held[at]) {
+            if let Some(cell) = cells.get_mut(&all(Resource::Cpu)) {
+                let of_task = cell.held.entry(row.task).or_default();
+                *of_task.entry(row.holder).or_default() += row.seconds * part;
+            }
+        }
         let close = |((resource, executor), measured): ((Resource, Executor), CellMeasurement)| {
             let used = measured.used();
             let possible = (measured.idle > 0.0).then(|| (used + measured.idle) / window.seconds());
@@ -169,6 +177,7 @@ impl<'a> HostSweep<'a> {
             );
             cell.withheld = withheld.collect();
             cell.queued = measured.queued;
+            cell.held = measured.held;
             cell.keep_free(&measured.of_pool);
             cell
         };
@@ -228,6 +237,8 @@ struct CellMeasurement {
     lost: f64,
     /// What ran while a task waited, s.
     queued: BTreeMap<TaskId, BTreeMap<Source, f64>>,
+    /// What held the locks that a task waited for, s.
+    held: BTreeMap<TaskId, BTreeMap<Holder, f64>>,
 }
 
 impl CellMeasurement {

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use crate::schedule::Schedule;
 use crate::{
-    Executor, HostId, InputError, Interval, KnownProcess, OperatorShare, ProcessId, Query, QueryId,
-    Resource, Span, Stage, StageId, Tables, Task, TaskId, critical_path,
+    Executor, Holder, HostId, InputError, Interval, KnownProcess, OperatorShare, ProcessId, Query,
+    QueryId, Resource, Span, Stage, StageId, Tables, Task, TaskId, critical_path,
 };
 
 /// Possible amounts other than 0, and capacities. Far beyond any machine in a nanosecond or a century, and far from
@@ -272,6 +272,19 @@ impl Workload {
                 });
             }
         }
+        for heartbeat in &tables.heartbeats {
+            self.host(heartbeat.host)?;
+            time(heartbeat.at, || {
+                format!("heartbeat of host {}", heartbeat.host.0)
+            })?;
+        }
+        self.check_waits()?;
+        self.check_shares()
+    }
+
+    /// Waits with known causes.
+    fn check_waits(&self) -> Result<(), InputError> {
+        let tables = &self.tables;
         for queued in &tables.queued {
             let task = self.task(queued.task);
             let task = task.ok_or(InputError::NoTask(queued.task))?;
@@ -279,13 +292,17 @@ impl Workload {
                 format!("run-queue wait of task {}", task.id.0)
             })?;
         }
-        for heartbeat in &tables.heartbeats {
-            self.host(heartbeat.host)?;
-            time(heartbeat.at, || {
-                format!("heartbeat of host {}", heartbeat.host.0)
+        for held in &tables.held {
+            let task = self.task(held.task);
+            let task = task.ok_or(InputError::NoTask(held.task))?;
+            if let Holder::Task(holder) = held.holder {
+                self.task(holder).ok_or(InputError::NoTask(holder))?;
+            }
+            used(held.span, held.seconds, || {
+                format!("lock wait of task {}", task.id.0)
             })?;
         }
-        self.check_shares()
+        Ok(())
     }
 
     fn check_interval(&self, interval: &Interval) -> Result<(), InputError> {
@@ -370,6 +387,11 @@ fn sort(tables: &mut Tables) {
     tables.queued.sort_by(|a, b| {
         (a.task, a.source, a.span)
             .cmp(&(b.task, b.source, b.span))
+            .then(a.seconds.total_cmp(&b.seconds))
+    });
+    tables.held.sort_by(|a, b| {
+        (a.task, a.holder, a.span)
+            .cmp(&(b.task, b.holder, b.span))
             .then(a.seconds.total_cmp(&b.seconds))
     });
     tables.operators.sort_by(|a, b| {

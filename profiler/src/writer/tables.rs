@@ -5,8 +5,8 @@ use super::spool::SpoolLimit;
 use serde::Deserialize;
 use unfuse_format::{
     CachedRow, CodegenRow, CpuWaitRow, ExecutionRow, FormatError, Frame, FrameKind, HostRow,
-    IntervalRow, OutsideRow, PlanRow, ProcessRow, ProfileDir, SampleKind, SampleRow, SourceRow,
-    StageRow, Table, TaskRow,
+    IntervalRow, LockWaitRow, OutsideRow, PlanRow, ProcessRow, ProfileDir, SampleKind, SampleRow,
+    SourceRow, StageRow, Table, TaskRow,
 };
 
 use super::events::Event;
@@ -54,6 +54,12 @@ impl Default for Plan {
             nodes: Vec::new(),
         }
     }
+}
+
+#[derive(Deserialize)]
+struct LockWaits {
+    #[serde(default)]
+    rows: Vec<LockWaitRow>,
 }
 
 #[derive(Deserialize)]
@@ -187,6 +193,7 @@ impl Tables {
                     .take(event.fields(), &self.dir, &self.writer, self.clock);
             }
             "intervals" => self.intervals(event),
+            "lock_waits" => self.lock_waits(event),
             "cached" => self.add(event, |tables, app, row: CachedRow| {
                 tables.segments.cached.push(CachedRow { app, ..row });
             }),
@@ -292,6 +299,25 @@ impl Tables {
             // Monotonic until here.
             let epoch = |ns: i64| self.clock.epoch_ns(ns.max(0).cast_unsigned());
             self.segments.intervals.push(IntervalRow {
+                app: process.app.clone(),
+                host: process.host.clone(),
+                executor: process.executor.clone(),
+                start_ns: epoch(row.start_ns),
+                end_ns: epoch(row.end_ns),
+                ..row
+            });
+        }
+    }
+
+    fn lock_waits(&mut self, event: &Event) {
+        let Some(LockWaits { rows }) = event.read() else {
+            self.misread_events += 1;
+            return;
+        };
+        let process = &self.process;
+        for row in rows {
+            let epoch = |ns: i64| self.clock.epoch_ns(ns.max(0).cast_unsigned());
+            self.segments.lock_waits.push(LockWaitRow {
                 app: process.app.clone(),
                 host: process.host.clone(),
                 executor: process.executor.clone(),

@@ -2,5 +2,6 @@
 
 mod blame;
 mod impact;
+mod locks;
 mod switches;
 mod waits;

@@ -10,6 +10,7 @@ mod event_logs;
 mod formats;
 mod frames;
 mod java;
+mod locks;
 mod metrics;
 mod notebook;
 mod pause;

@@ -1,5 +1,6 @@
 //! The paper's examples, and properties of any workload.
 
+mod locks;
 mod memory;
 mod paper;
 mod profile;

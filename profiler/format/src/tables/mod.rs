@@ -25,7 +25,7 @@ pub use application::{
 };
 pub use code::{CodegenRow, Metric, PlanRow, RegionNode, SourceRow};
 pub use records::{RecordInRow, RecordOutRow, RecordSourceRow, RecordTargetRow, RecordTextRow};
-pub use resources::{CachedRow, CpuWaitRow, HostRow, IntervalRow, OutsideRow};
+pub use resources::{CachedRow, CpuWaitRow, HostRow, IntervalRow, LockWaitRow, OutsideRow};
 pub use samples::{
     EVENT_LOG, Frame, INSTRUCTION, NO_CALLERS, ProcessRow, SampleRow, StackRow, UNDESCRIBED,
 };
@@ -56,6 +56,7 @@ macro_rules! every_table {
                 Hosts hosts: $crate::HostRow => Generation,
                 Outside outside: $crate::OutsideRow => Generation,
                 CpuWaits cpu_waits: $crate::CpuWaitRow => Generation,
+                LockWaits lock_waits: $crate::LockWaitRow => Generation,
                 Cached cached: $crate::CachedRow => Generation,
                 Processes processes: $crate::ProcessRow => Latest,
             }

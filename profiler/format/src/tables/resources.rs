@@ -214,6 +214,46 @@ table! {
 }
 
 table! {
+    /// Threads that held a monitor or a lock (of `java.util.concurrent`, with an owner) while a task waited for it. The JVM looks at
+    /// its tasks at random times, about 50 times a second, and each look stands for the time since the one before.
+    pub struct LockWaitRow in LockWaits {
+        /// Application id.
+        pub app: String,
+        /// Host name, as in `hosts`.
+        pub host: String,
+        /// Executor id.
+        pub executor: String,
+        /// Stage id of the task that waited.
+        pub stage: i32,
+        /// Attempt number of its stage.
+        pub attempt: i32,
+        /// Its task attempt id.
+        pub task: i64,
+        /// When it waited first in this time between two heartbeats, ns since the epoch.
+        pub start_ns: i64,
+        /// When it waited last, ns since the epoch.
+        pub end_ns: i64,
+        /// How long it waited while the thread in the next columns held the lock, ns.
+        pub waited_ns: i64,
+        /// Class of the monitor's object or of the lock that it waited for, in one of the looks.
+        pub lock: String,
+        /// The holder: `task` (of the same JVM) or `thread` (without a task). If the holder waited for a lock itself, the holder of
+        /// that lock, and so on.
+        pub holder: String,
+        /// Stage id of the task that held it; null for other threads.
+        pub holder_stage: Option<i32>,
+        /// Attempt number of that stage; null as above.
+        pub holder_attempt: Option<i32>,
+        /// Task attempt id; null as above.
+        pub holder_task: Option<i64>,
+        /// Name of the holder's thread.
+        pub holder_thread: Option<String>,
+        /// Maximum number of threads between the task and the holder, each of which held the lock that the one before waited for.
+        pub between: u32,
+    }
+}
+
+table! {
     /// Memory that the blocks of a cached RDD hold on an executor, until the next row of the same RDD and executor.
     pub struct CachedRow in Cached {
         /// Spark application id.

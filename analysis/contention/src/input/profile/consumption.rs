@@ -6,6 +6,7 @@ use unfuse_format::{EVENT_LOG, IntervalRow};
 use unfuse_postprocess::{TaskInterval, WaitReason};
 
 use super::Reader;
+use super::held::UnnamedLocks;
 use super::recorded::RecordedRows;
 use crate::input::BlockedTime;
 use crate::input::collections::Allocation;
@@ -168,7 +169,9 @@ impl Reader<'_> {
                 "{unknown:.1} s of {all:.1} s in which tasks waited (not for a CPU) have no known cause, and are attributed to no culprit"
             ));
         }
+        let mut unnamed = self.unnamed_locks(recorded);
         for interval in &recorded.sampled {
+            self.unnamed_lock(interval, &mut unnamed);
             if let Some(kind) =
                 blocked_for(interval).filter(|kind| !(by_metrics && in_metrics(*kind)))
             {
@@ -180,11 +183,34 @@ impl Reader<'_> {
         }
     }
 
+    /// Adds a wait without a known reason as far as it was for a lock. Returns the task and the time, ns.
+    fn unnamed_lock(
+        &mut self,
+        interval: &TaskInterval,
+        unnamed: &mut UnnamedLocks,
+    ) -> Option<(TaskId, i64)> {
+        let unknown = [Some(WaitReason::Other), Some(WaitReason::Unknown)];
+        if !unknown.contains(&interval.waiting) || blocked_for(interval).is_some() {
+            return None;
+        }
+        let task = self.known_task(&interval.app, interval.task);
+        let span = sampled_span(interval);
+        let ns = unnamed.take(task, span, interval.ns);
+        if ns > 0 {
+            self.builder.interval(task, Kind::Lock, span, 0.0, ns);
+        }
+        (ns > 0).then_some((task, ns))
+    }
+
     /// Adds blocked time as in section 5.2: what Spark measures, and for the CPU the rest of the wall time, which the
     /// paper counts together with the running time. Locks are not among Spark's metrics and stay measured.
     pub(super) fn as_in_the_paper(&mut self, recorded: &RecordedRows, without_running: bool) {
         let mut locks: BTreeMap<TaskId, f64> = BTreeMap::new();
+        let mut unnamed = self.unnamed_locks(recorded);
         for interval in &recorded.sampled {
+            if let Some((task, ns)) = self.unnamed_lock(interval, &mut unnamed) {
+                *locks.entry(task).or_default() += ns as f64;
+            }
             if blocked_for(interval) == Some(Kind::Lock) {
                 let task = self.known_task(&interval.app, interval.task);
                 let ns = i64::try_from(interval.ns).unwrap_or(i64::MAX);
@@ -255,7 +281,7 @@ fn span(row: &IntervalRow) -> Span {
 
 /// A single sample has a time and no length. It gets the length of its CPU time, up to that of one sample: if only a
 /// part of the tasks is sampled, it stands for other tasks too.
-fn sampled_span(interval: &TaskInterval) -> Span {
+pub(super) fn sampled_span(interval: &TaskInterval) -> Span {
     let ns = i64::try_from(interval.ns)
         .unwrap_or(i64::MAX)
         .min(LONGEST_SAMPLE);

@@ -1,6 +1,7 @@
 //! Makes the tables from a profile of Spark.
 
 mod consumption;
+mod held;
 mod index;
 mod needed;
 mod possible;
@@ -104,6 +105,7 @@ impl Reader<'_> {
         self.tasks(recorded);
         let blocked = self.possible(recorded, blocked);
         let are_measured = matches!(blocked, BlockedTimeSource::Measured);
+        self.held(recorded);
         self.used(recorded);
         match blocked {
             BlockedTimeSource::Measured => self.measured(recorded),

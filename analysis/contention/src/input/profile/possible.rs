@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use unfuse_format::{
-    CachedRow, CpuWaitRow, HostRow, IntervalRow, OutsideRow, StageAttempt, StageRow, TaskRow,
-    counted,
+    CachedRow, CpuWaitRow, HostRow, IntervalRow, LockWaitRow, OutsideRow, StageAttempt, StageRow,
+    TaskRow, counted,
 };
 use unfuse_postprocess::TaskInterval;
 
@@ -36,13 +36,15 @@ pub(super) fn keep_large(
     intervals: &mut Vec<IntervalRow>,
     sampled: &mut Vec<TaskInterval>,
     queued: &mut Vec<CpuWaitRow>,
+    held: &mut Vec<LockWaitRow>,
 ) -> usize {
-    let before = tasks.len() + intervals.len() + sampled.len() + queued.len();
+    let before = tasks.len() + intervals.len() + sampled.len() + queued.len() + held.len();
     tasks.retain(task);
     intervals.retain(interval);
     sampled.retain(self::sampled);
     queued.retain(self::queued);
-    before - (tasks.len() + intervals.len() + sampled.len() + queued.len())
+    held.retain(self::held);
+    before - (tasks.len() + intervals.len() + sampled.len() + queued.len() + held.len())
 }
 
 /// The note on dropped rows.
@@ -93,6 +95,11 @@ fn queued(row: &CpuWaitRow) -> bool {
     row.stage >= 0 && row.attempt >= 0 && times.into_iter().all(is_time)
 }
 
+fn held(row: &LockWaitRow) -> bool {
+    let times = [row.start_ns, row.end_ns, row.waited_ns];
+    row.stage >= 0 && row.attempt >= 0 && times.into_iter().all(is_time)
+}
+
 fn host(row: &HostRow) -> bool {
     is_time(row.start_ns) && is_time(row.end_ns)
 }
@@ -139,6 +146,7 @@ mod tests {
         let left_out = keep_large(
             &mut Vec::new(),
             &mut intervals,
+            &mut Vec::new(),
             &mut Vec::new(),
             &mut Vec::new(),
         );

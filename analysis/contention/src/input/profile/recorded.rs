@@ -2,7 +2,9 @@
 
 use std::collections::{HashMap, HashSet};
 
-use unfuse_format::{CpuWaitRow, FormatError, IntervalRow, ProfileDir, Table, TaskRow};
+use unfuse_format::{
+    CpuWaitRow, FormatError, IntervalRow, LockWaitRow, ProfileDir, Table, TaskRow,
+};
 use unfuse_postprocess::TaskInterval;
 
 use super::index::StageIndex;
@@ -16,6 +18,8 @@ pub(super) struct RecordedRows {
     pub(super) sampled: Vec<TaskInterval>,
     /// Who had a CPU while a task waited for it.
     pub(super) queued: Vec<CpuWaitRow>,
+    /// Who held a lock while a task waited for it.
+    pub(super) held: Vec<LockWaitRow>,
     pub(super) notes: Vec<String>,
 }
 
@@ -26,6 +30,7 @@ impl RecordedRows {
         let mut tasks: Vec<TaskRow> = needed.read(&index.dir, &mut notes)?;
         let mut intervals: Vec<IntervalRow> = needed.read(&index.dir, &mut notes)?;
         let mut queued: Vec<CpuWaitRow> = needed.read(&index.dir, &mut notes)?;
+        let mut held: Vec<LockWaitRow> = needed.read(&index.dir, &mut notes)?;
         let mut metered: HashMap<&str, HashSet<i64>> = HashMap::new();
         for row in intervals.iter().filter(|row| possible::interval(row)) {
             metered.entry(&row.app).or_default().insert(row.task);
@@ -40,14 +45,20 @@ impl RecordedRows {
             index
                 .profile
                 .task_intervals(&needed.bounds(), &index.meanings, &needs, &is_metered)?;
-        let impossible =
-            possible::keep_large(&mut tasks, &mut intervals, &mut sampled, &mut queued);
+        let impossible = possible::keep_large(
+            &mut tasks,
+            &mut intervals,
+            &mut sampled,
+            &mut queued,
+            &mut held,
+        );
         notes.extend(possible::note(index.impossible + impossible));
         Ok(Self {
             tasks,
             intervals,
             sampled,
             queued,
+            held,
             notes,
         })
     }

@@ -44,6 +44,7 @@ public final class TaskMeter implements Runnable {
     private final Map<Long, Metered> tasks = new ConcurrentHashMap<>();
     private final long heartbeatNanos;
     private final Thread thread = new Thread(this, "unfuse-meter");
+    private final LockMeter locks;
     private volatile boolean boundary;
     private volatile boolean stopped;
     private final Heap heap = new Heap();
@@ -70,6 +71,7 @@ public final class TaskMeter implements Runnable {
 
     private TaskMeter(long heartbeatMillis) {
         heartbeatNanos = heartbeatMillis * 1_000_000;
+        locks = new LockMeter(tasks.values(), heartbeatNanos);
         thread.setDaemon(true);
     }
 
@@ -79,6 +81,7 @@ public final class TaskMeter implements Runnable {
         if (running == null && millis > 0 && THREADS.isThreadCpuTimeSupported()) {
             TaskMeter meter = new TaskMeter(millis);
             meter.thread.start();
+            meter.locks.start();
             running = meter;
         }
     }
@@ -91,6 +94,7 @@ public final class TaskMeter implements Runnable {
             meter.stopped = true;
             LockSupport.unpark(meter.thread);
             try {
+                meter.locks.stop(millis);
                 meter.thread.join(millis);
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
@@ -226,11 +230,13 @@ public final class TaskMeter implements Runnable {
     }
 
     /** A task attempt with the sums reported so far. */
-    private static final class Metered {
+    static final class Metered {
         final long id;
-        private final int stage;
-        private final int attempt;
-        private final long threadId = Thread.currentThread().getId();
+        final int stage;
+        final int attempt;
+        final Thread thread = Thread.currentThread();
+        final long threadId = thread.getId();
+        final long startNanos = System.nanoTime();
         private final TaskMetrics metrics;
         private final TaskMemoryManager memory;
 
@@ -241,7 +247,7 @@ public final class TaskMeter implements Runnable {
         long endAllocated;
         boolean succeeded;
 
-        private long nanos = System.nanoTime();
+        private long nanos = startNanos;
         private long cpuNanos = THREADS.getCurrentThreadCpuTime();
         private long allocated = Heap.allocatedByCurrentThread();
         private long inputBytes;
