@@ -1,9 +1,12 @@
 //! Equal overlap, unequal harm: neighbours that all run as long as the victim, in as many tasks, and of which some harm it. The
 //! truth is found by leaving each of them out.
 
+mod files;
+mod panel;
 mod score;
 
 use std::collections::{BTreeMap, HashSet};
+use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
@@ -11,42 +14,18 @@ use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_contention::{Culprit, Kind, QueryId, Span, TaskId, baseline};
 use unfuse_postprocess::Profile;
 
+use self::files::Files;
+use self::panel::{Panel, Victim};
 use self::score::{Said, Scores, VictimTime};
 use super::judge::RecordedWorkload;
 use super::server::{Server, Statement, Times, User};
-use super::{Contention, MEASURES};
-use crate::page::Measuring;
+use super::{Contention, MEASURES, Part};
+use crate::page::{Measuring, slug};
 use crate::random::Random;
 use crate::spark::{Spark, Tool};
 
-/// Victims: queries of TPC-DS, one of which computes and one of which joins and shuffles.
-const VICTIMS: [&str; 2] = ["q67", "q04"];
-/// The neighbours, each of which would run for hours: tasks that always compute, compute for some
-/// ms and then sleep for 150 ms, and sleep.
-const NEIGHBOURS: [(&str, &str); 3] = [
-    (
-        "computes",
-        "SELECT sum(hash(id, id * 3, id % 17)) FROM range(0, 4000000000000, 1, 8)",
-    ),
-    (
-        "computes a little",
-        "SELECT count(*) FROM range(0, 40000000, 1, 8) WHERE length(sha2(repeat(cast(id AS string), 3000), 512)) > 0 \
-         AND (id % 50 != 0 OR length(reflect('java.lang.Thread', 'sleep', 150L)) > 0)",
-    ),
-    (
-        "sleeps",
-        "SELECT count(*) FROM range(0, 4000000, 1, 8) WHERE length(reflect('java.lang.Thread', 'sleep', 50L)) > 0",
-    ),
-];
-/// The number of the neighbour that does nothing.
-const SLEEPS: usize = 2;
-/// All subsets of the neighbours, as bits.
-const SUBSETS: u8 = 1 << NEIGHBOURS.len();
 /// The neighbours run for so long before the victim, ms.
 const BEFORE_MS: u64 = 1500;
-/// Slots for all tasks, so that only the CPU is scarce.
-const SLOTS: u32 = 48;
-
 /// A run of a victim beside a subset of the neighbours.
 #[derive(Debug, Clone, Copy)]
 struct Trial {
@@ -57,7 +36,8 @@ struct Trial {
 
 impl Trial {
     fn name(self) -> String {
-        format!("{}-{}-{}", self.repeat, self.victim, self.subset)
+        let victim = slug(self.victim);
+        format!("{}-{victim}-{}", self.repeat, self.subset)
     }
 
     fn neighbour(self, number: usize) -> String {
@@ -69,16 +49,16 @@ impl Trial {
         neighbours(self.subset)
     }
 
-    fn run(self, server: &Server, sql: &str) -> Result<Times> {
+    fn run(self, server: &Server, texts: &Texts, sql: &str) -> Result<Times> {
         let name = self.name();
         let mut victim = Statement::new(&name, sql);
         if let Some(first) = self.neighbours().next() {
             victim = victim.after(&self.neighbour(first), BEFORE_MS);
         }
         let beside = self.neighbours().map(|number| {
-            let sql = NEIGHBOURS[number].1;
+            let sql = &texts.neighbours[number];
             (
-                format!("neighbour{number}"),
+                pool(number),
                 Statement::new(&self.neighbour(number), sql).until_end_of(&name),
             )
         });
@@ -91,40 +71,118 @@ impl Trial {
     }
 }
 
-/// The numbers of the neighbours in a subset.
-fn neighbours(subset: u8) -> impl Iterator<Item = usize> {
-    (0..NEIGHBOURS.len()).filter(move |number| subset & 1 << number != 0)
+/// The scheduler pool of a neighbour.
+fn pool(number: usize) -> String {
+    format!("neighbour{number}")
 }
 
-/// Runs all victims beside all subsets and writes `contention-harm.md`.
-pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> {
-    if asked.runs < 2 {
-        bail!("--parts harm needs at least 2 --runs, for the noise of the truth");
+/// The numbers of the neighbours in a subset.
+fn neighbours(subset: u8) -> impl Iterator<Item = usize> {
+    (0..u8::BITS as usize).filter(move |number| subset & 1 << number != 0)
+}
+
+/// The texts of a panel's statements.
+struct Texts {
+    victims: Vec<(&'static str, String)>,
+    neighbours: Vec<String>,
+}
+
+impl Texts {
+    fn new(panel: &Panel, spark: &Spark, files: Option<&Files>) -> Result<Self> {
+        let queries = spark.queries_of_data()?;
+        let fill = |sql: &str| files.map_or_else(|| sql.to_owned(), |files| files.fill(sql));
+        let of_victim = |victim: &Victim| {
+            let known = || queries.get(victim.name).map(String::as_str);
+            let sql = victim.sql.or_else(known);
+            Ok((victim.name, fill(sql.context("TPC-DS has the victim")?)))
+        };
+        let neighbours = panel.neighbours.iter();
+        Ok(Self {
+            victims: panel.victims.iter().map(of_victim).collect::<Result<_>>()?,
+            neighbours: neighbours.map(|one| fill(one.sql)).collect(),
+        })
     }
-    let page = Measuring::begin(results, "contention-harm", &MEASURES)?;
-    let queries = spark.queries_of_data()?;
-    let count = asked.runs as usize * VICTIMS.len() * usize::from(SUBSETS);
+}
+
+/// What the servers of a panel run with: classes for `reflect`, and the weights of pools.
+fn tool(spark: &Spark, panel: &Panel) -> Result<Tool> {
+    let dir = tempfile::Builder::new()
+        .prefix("panel-")
+        .tempdir_in(spark.scratch())?
+        .keep();
+    let pools = panel.neighbours.iter().enumerate().map(|(number, one)| {
+        let (name, weight) = (pool(number), one.weight);
+        format!("<pool name=\"{name}\"><schedulingMode>FIFO</schedulingMode><weight>{weight}</weight><minShare>0</minShare></pool>")
+    });
+    let pools = format!("<allocations>{}</allocations>", pools.collect::<String>());
+    let file = dir.join("pools.xml");
+    fs::write(&file, pools)?;
+    let mut settings = called(spark, &dir)?;
+    settings.push(format!(
+        "spark.scheduler.allocation.file={}",
+        file.display()
+    ));
+    Ok(Tool::Unfuse("rate=200,switches=on".to_owned(), settings))
+}
+
+/// Compiles the classes that statements call by `reflect` into a directory. Returns the setting of Spark for them.
+pub(super) fn called(spark: &Spark, dir: &Path) -> Result<Vec<String>> {
+    let sources = [
+        (
+            "Neighbours.java",
+            include_str!("../../assets/Neighbours.java"),
+        ),
+        (
+            "Locks.java",
+            include_str!("../../../tests/programs/Locks.java"),
+        ),
+    ];
+    spark.compile(&sources, dir)?;
+    Ok(vec![format!(
+        "spark.driver.extraClassPath={}",
+        dir.display()
+    )])
+}
+
+/// Runs all victims of a part's panel beside all subsets and writes its page.
+pub fn measure(asked: &Contention, part: Part, spark: &Spark, results: &Path) -> Result<()> {
+    let panel = Panel::of(part).context("a panel of neighbours")?;
+    if asked.runs < 2 {
+        bail!("neighbours of equal overlap need at least 2 --runs, for the noise of the truth");
+    }
+    let page = Measuring::begin(results, panel.page, &MEASURES)?;
+    let files = panel.reads_files.then(|| Files::new(spark.scratch()));
+    let files = files.transpose()?;
+    let texts = Texts::new(panel, spark, files.as_ref())?;
+    let count = asked.runs as usize * panel.victims.len() * usize::from(panel.subsets());
     let bar = ProgressBar::new(count as u64).with_style(ProgressStyle::with_template(
         "[{bar:24}] {pos} of {len} runs of a victim, {elapsed}",
     )?);
     let mut random = Random(asked.seed);
-    let tool = Tool::Unfuse("rate=200,switches=on".to_owned(), Vec::new());
-    let mut scores = Scores::default();
-    for victim in VICTIMS {
-        let sql = queries.get(victim).context("TPC-DS has the victim")?;
-        let server = Server::start(spark, &tool, SLOTS, "3g")?;
-        warm_up(&server, victim, sql)?;
+    let tool = tool(spark, panel)?;
+    let mut scores = Scores::new(panel);
+    for (victim, sql) in &texts.victims {
+        let server = Server::start(spark, &tool, panel.slots, panel.heap)?;
+        let trial = |repeat, subset| Trial {
+            repeat,
+            victim,
+            subset,
+        };
+        // Until the JVM has compiled most of them.
+        for (repeat, subset) in [
+            (u32::MAX, panel.subsets() - 1),
+            (u32::MAX, 0),
+            (u32::MAX - 1, 0),
+        ] {
+            trial(repeat, subset).run(&server, &texts, sql)?;
+        }
         let mut ran = Vec::new();
         for repeat in 0..asked.runs {
-            let mut subsets: Vec<u8> = (0..SUBSETS).collect();
+            let mut subsets: Vec<u8> = (0..panel.subsets()).collect();
             random.shuffle(&mut subsets);
             for subset in subsets {
-                let trial = Trial {
-                    repeat,
-                    victim,
-                    subset,
-                };
-                ran.push((trial, trial.run(&server, sql)?));
+                let trial = trial(repeat, subset);
+                ran.push((trial, trial.run(&server, &texts, sql)?));
                 bar.inc(1);
             }
         }
@@ -151,26 +209,13 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
 }
 
 /// Times of SQL executions by the names of their statements, s.
-fn executions(profile: &Profile) -> BTreeMap<String, f64> {
+pub(super) fn executions(profile: &Profile) -> BTreeMap<String, f64> {
     let named = profile.executions.iter().filter_map(|(id, known)| {
         let text = profile.query_name(id);
         let (name, _) = text.strip_prefix("/* ")?.split_once(" */")?;
         Some((name.to_owned(), known.duration_ms()? as f64 / 1e3))
     });
     named.collect()
-}
-
-/// Runs the victim and each neighbour until the JVM has compiled most of them.
-fn warm_up(server: &Server, victim: &'static str, sql: &str) -> Result<()> {
-    for (repeat, subset) in [(u32::MAX, SUBSETS - 1), (u32::MAX, 0), (u32::MAX - 1, 0)] {
-        let trial = Trial {
-            repeat,
-            victim,
-            subset,
-        };
-        trial.run(server, sql)?;
-    }
-    Ok(())
 }
 
 /// What each method says about the neighbours of a trial.

@@ -5,6 +5,7 @@ mod collection;
 mod harm;
 mod heartbeat;
 mod judge;
+mod nobody;
 mod pairs;
 mod scaling;
 mod scenario;
@@ -35,7 +36,7 @@ pub struct Contention {
         long,
         value_enum,
         value_delimiter = ',',
-        default_value = "cases,pairs,harm,collection,scaling,trino"
+        default_value = "cases,pairs,harm,harm-duty,harm-allocation,harm-locks,harm-weights,harm-sleeper,harm-cache,harm-stages,nobody,collection,scaling,trino"
     )]
     pub parts: Vec<Part>,
     /// Which of the cases; the figures of the page are about these
@@ -73,6 +74,22 @@ pub enum Part {
     Pairs,
     /// Neighbours with equal overlap, of which some do harm: the truth is found by leaving each out
     Harm,
+    /// The same: CPU used for 100%, 25% and 0% of the time
+    HarmDuty,
+    /// The same: one allocates, one computes
+    HarmAllocation,
+    /// The same: one holds the victim's lock, one another lock
+    HarmLocks,
+    /// The same: scheduler pools of different weights
+    HarmWeights,
+    /// The same: one sleeps for long, one computes for a short time
+    HarmSleeper,
+    /// The same: one reads the disk, one the page cache
+    HarmCache,
+    /// The same: one computes beside the victim's critical stage, one beside another stage
+    HarmStages,
+    /// A query that slows itself down, beside neighbours that do no harm
+    Nobody,
     /// What collecting costs (figure 14)
     Collection,
     /// How long the analysis takes (figure 15)
@@ -95,10 +112,18 @@ impl Contention {
             match part {
                 Part::Cases => cases::measure(self, &spark()?, results)?,
                 Part::Pairs => pairs::measure(self, &spark()?, results)?,
-                Part::Harm => harm::measure(self, &spark()?, results)?,
+                Part::Nobody => nobody::measure(self, &spark()?, results)?,
                 Part::Collection => collection::measure(self, &spark()?, results)?,
                 Part::Scaling => scaling::measure(self, results)?,
                 Part::Trino => trino::measure(self, results)?,
+                Part::Harm
+                | Part::HarmDuty
+                | Part::HarmAllocation
+                | Part::HarmLocks
+                | Part::HarmWeights
+                | Part::HarmSleeper
+                | Part::HarmCache
+                | Part::HarmStages => harm::measure(self, *part, &spark()?, results)?,
             }
         }
         Ok(())

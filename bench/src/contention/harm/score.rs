@@ -6,7 +6,7 @@ use std::fmt::Write;
 use unfuse_contention::Culprit;
 use unfuse_format::counted;
 
-use super::{Contention, NEIGHBOURS, SLEEPS, SLOTS, SUBSETS, Trial, VICTIMS, neighbours};
+use super::{Contention, Panel, Trial, neighbours};
 use crate::page::{Figure, slug};
 use crate::stats;
 
@@ -47,8 +47,8 @@ struct Scored {
 }
 
 /// All runs.
-#[derive(Default)]
 pub(super) struct Scores {
+    panel: &'static Panel,
     /// Times of each victim's SQL execution beside each subset, s.
     times: BTreeMap<(&'static str, u8), Vec<f64>>,
     /// Its times as its client measured them, s.
@@ -68,6 +68,16 @@ struct Harm {
 }
 
 impl Scores {
+    pub(super) fn new(panel: &'static Panel) -> Self {
+        Self {
+            panel,
+            times: BTreeMap::new(),
+            client_times: BTreeMap::new(),
+            scored: Vec::new(),
+            comparisons: Vec::new(),
+        }
+    }
+
     pub(super) fn add(&mut self, trial: Trial, time: VictimTime, said: Vec<(usize, Said)>) {
         let key = (trial.victim, trial.subset);
         self.times.entry(key).or_default().push(time.execution_s);
@@ -188,13 +198,14 @@ impl Scores {
         let parts: Vec<f64> = parts.iter().map(|part| 100.0 * part).collect();
         let what = "part of the waits for CPUs that the kernel counted";
         figures.push(Figure::from_runs("counted", what, &parts, "%", 0));
-        let harmless = self.pairs().filter(|(_, number, ..)| *number == SLEEPS);
+        let are_harmless = |number: usize| self.panel.neighbours[number].is_harmless;
+        let harmless = self.pairs().filter(|(_, number, ..)| are_harmless(*number));
         let accused = harmless.filter_map(|(trial, _, said, _)| {
             let slower = self.slower(trial);
             (slower.s > slower.half_s).then(|| 100.0 * said.sooner_s / slower.s)
         });
         let accused: Vec<f64> = accused.collect();
-        let what = "false accusation: seconds said of the neighbour that sleeps, of the slow-down by all, if that is above its noise";
+        let what = "false accusation: seconds said of a neighbour that only sleeps, of the slow-down by all, if that is above its noise";
         figures.push(Figure::from_runs("accused", what, &accused, "%", 1).not_negative());
         // Without a harmful neighbour, some of them are not known.
         figures.retain(|figure| figure.value.is_finite());
@@ -208,34 +219,40 @@ impl Scores {
 
     pub(super) fn body(&self, asked: &Contention) -> String {
         let mut body = format!(
-            "Three neighbours, which start before the victim and are cancelled when it has ended: each has eight tasks that run all \
-             the time, so neither overlap of queries nor overlap of tasks can tell them apart. One computes, one computes for \
-             some ms and then sleeps for 150 ms, one sleeps. Victims are queries of TPC-DS SF {} on a warm Thrift server of Spark \
-             4.3 (local[{SLOTS}]); each ran beside every subset of the neighbours, {} a subset, in random order. The truth is the \
+            "Three neighbours, which start 1.5 s before the victim and are cancelled when it has ended. {} Victims ({}) are on a warm \
+             Thrift server of Spark 4.3 (local[{}]) with TPC-DS SF {}; each ran beside every subset of the neighbours, {} a subset, in \
+             random order. The truth is the \
              difference of the mean times of the victim's SQL execution with and without a neighbour. Its client's time has also the \
              analysis and planning of the statement before the execution begins. A run counts for the first figures if one \
              neighbour harms more than the next by more than the noise of these means: all times of a victim are taken to vary by the same \
              share. A neighbour is harmful if its truth is above 0 by more than this noise. Recorded with `switches=on`; *blame by use* is \
              the answer without what the kernel counted.\n\n\
              | victim | beside | its execution, s | its client's time, s | neighbour | truth, s | blame: sooner, s | interval, s | {} |\n|---|---|---|---|---|---|---|---|{}\n",
+            self.panel.about,
+            self.victims().collect::<Vec<_>>().join(", "),
+            self.panel.slots,
             asked.scale,
             counted(asked.runs, "run"),
             METHODS.map(|method| format!("{method}, s")).join(" | "),
             "---|".repeat(METHODS.len()),
         );
-        for victim in VICTIMS {
-            for subset in 0..SUBSETS {
+        for victim in self.victims() {
+            for subset in 0..self.panel.subsets() {
                 self.rows(&mut body, victim, subset);
             }
         }
         body
     }
 
+    fn victims(&self) -> impl Iterator<Item = &'static str> {
+        self.panel.victims.iter().map(|victim| victim.name)
+    }
+
     /// The rows of a victim beside a subset: one for each neighbour, with the means of its runs.
     fn rows(&self, body: &mut String, victim: &'static str, subset: u8) {
         let (time, half) = self.time(victim, subset);
         let beside: Vec<&str> = neighbours(subset)
-            .map(|number| NEIGHBOURS[number].0)
+            .map(|number| self.panel.neighbours[number].name)
             .collect();
         let beside = if beside.is_empty() {
             "nobody".to_owned()
@@ -263,7 +280,7 @@ impl Scores {
             let _ = writeln!(
                 body,
                 "{start} | {} | {} | {:.2} | {:.2} to {:.2} | {} |",
-                NEIGHBOURS[number].0,
+                self.panel.neighbours[number].name,
                 with_half(truth.s, truth.half_s),
                 of(&|said| said.sooner_s),
                 of(&|said| said.range_s[0]),
