@@ -1,14 +1,24 @@
+import org.apache.spark.TaskContext;
+import org.apache.spark.util.TaskCompletionListener;
+
 import java.util.ArrayList;
 import java.util.List;
 
 /** What queries do in a known amount; SQL calls it by {@code reflect}. */
 public final class Neighbours {
     private static final int CHUNK = 1000;
-    private static final ThreadLocal<Ring> RING = ThreadLocal.withInitial(Ring::new);
+    private static final ThreadLocal<Ring> RING = ThreadLocal.withInitial(Neighbours::ring);
 
     private Neighbours() {}
 
-    /** What a thread has allocated last. */
+    private static Ring ring() {
+        // Threads outlive their tasks.
+        TaskContext.get()
+                .addTaskCompletionListener((TaskCompletionListener) task -> RING.remove());
+        return new Ring();
+    }
+
+    /** What a task has allocated last. */
     private static final class Ring {
         private final List<byte[]> chunks = new ArrayList<>();
         private int next;
