@@ -28,25 +28,91 @@ pub struct Sampler {
     #[arg(long, default_value_t = 200)]
     pub rate: u32,
     /// How long they work, s
-    #[arg(long, default_value_t = 30)]
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u64).range(STARTED_S + 4..))]
     pub seconds: u64,
     /// Runs
     #[arg(long, default_value_t = 3)]
     pub runs: u32,
 }
 
+/// When the samplers have started and know the code, s after the JVM's start.
+const STARTED_S: u64 = 6;
+
+/// Name, meaning, unit and digits of each figure.
+const FIGURES: [(&str, &str, &str, usize); 8] = [
+    ("rate", "samples a second of all threads together", "", 0),
+    (
+        "steady",
+        "samplers' CPU time for a sample, once they have started",
+        "µs",
+        1,
+    ),
+    (
+        "a_sample",
+        "samplers' CPU time for a sample, with their start",
+        "µs",
+        1,
+    ),
+    ("start", "CPU time to start a sampler", "ms", 2),
+    ("core", "samplers at that load, of one core", "%", 2),
+    ("others", "manager and writer, of one core", "%", 2),
+    ("private", "most private memory of a sampler", "MiB", 2),
+    (
+        "full_load",
+        "samplers at 12,800 samples a second, of one core, extrapolated",
+        "%",
+        0,
+    ),
+];
+
 /// Resources that one run used.
 struct Use {
     samples: f64,
-    jvm_cpu_s: f64,
     wall_s: f64,
+    /// When the samplers had started.
+    started: Look,
+    /// Close to the end.
+    last: Look,
+}
+
+/// CPU time that the processes of a run have used so far, s.
+struct Look {
+    jvm_cpu_s: f64,
     samplers: Vec<Process>,
     others_cpu_s: f64,
 }
 
 struct Process {
+    pid: u32,
     cpu_s: f64,
     private_mib: f64,
+}
+
+impl Look {
+    fn samplers_cpu_s(&self) -> f64 {
+        self.samplers.iter().map(|sampler| sampler.cpu_s).sum()
+    }
+}
+
+impl Use {
+    /// CPU time of the samplers for a sample once they had started, s, and that of one to start, s: what it had used by then
+    /// beyond its samples.
+    fn parts(&self) -> (f64, f64) {
+        let Self { started, last, .. } = self;
+        // Samples are taken by the JVM's CPU time.
+        let before = self.samples * started.jvm_cpu_s / last.jvm_cpu_s;
+        let lasted: f64 = started
+            .samplers
+            .iter()
+            .filter_map(|then| {
+                let now = last.samplers.iter().find(|now| now.pid == then.pid)?;
+                Some(now.cpu_s - then.cpu_s)
+            })
+            .sum();
+        let a_sample_s = lasted / (self.samples - before);
+        let start_s = started.samplers_cpu_s() - a_sample_s * before;
+        (a_sample_s, start_s / started.samplers.len() as f64)
+    }
 }
 
 impl Sampler {
@@ -65,55 +131,52 @@ impl Sampler {
             "A JVM with {} threads that compute, {} Hz of each thread's CPU time, {} s. Samples are taken by CPU time, so the \
              machine's cores bound how many there are: this is not the load of 64 threads on 64 cores. What samplers would use \
              there is extrapolated: CPU time for a sample times {FULL_LOAD} samples a second; nothing shows that it stays \
-             proportional. Private memory is that of smaps_rollup near the end.\n\n\
-             | run | samples | samples a second | samplers' CPU for a sample, µs | samplers, % of one core | manager and writer, % \
-             | private memory of a sampler, MiB: median (most) |\n|---|---|---|---|---|---|---|\n",
+             proportional. A sampler has started {STARTED_S} s after the JVM. What all samplers have used by then, without the \
+             CPU time for their samples, is their start; CPU time for a sample is that of the time from then on. Private memory is \
+             that of smaps_rollup near the end.\n\n\
+             | run | samples | samples a second | samplers' CPU for a sample, µs | with their start, µs | to start one, ms \
+             | samplers, % of one core | manager and writer, % | private memory of a sampler, MiB: median (most) \
+             |\n|---|---|---|---|---|---|---|---|---|\n",
             self.threads, self.rate, self.seconds
         );
-        let mut runs: [Vec<f64>; 6] = Default::default();
+        let mut runs: [Vec<f64>; 8] = Default::default();
         for run in 1..=self.runs {
             let used = self.run(dir, &dir.join(format!("profile-{run}")))?;
-            let cpu_s: f64 = used.samplers.iter().map(|sampler| sampler.cpu_s).sum();
+            let cpu_s = used.last.samplers_cpu_s();
+            let (sample_s, start_s) = used.parts();
             let mut memory: Vec<f64> = used
+                .last
                 .samplers
                 .iter()
                 .map(|sampler| sampler.private_mib)
                 .collect();
             let median = stats::median(&mut memory);
             let most = memory.last().copied().unwrap_or(0.0);
-            let a_sample_us = 1e6 * cpu_s / used.samples;
+            let with_start_us = 1e6 * cpu_s / used.samples;
             let measured = [
                 used.samples / used.wall_s,
-                a_sample_us,
+                1e6 * sample_s,
+                with_start_us,
+                1e3 * start_s,
                 100.0 * cpu_s / used.wall_s,
-                100.0 * used.others_cpu_s / used.wall_s,
+                100.0 * used.last.others_cpu_s / used.wall_s,
                 most,
-                a_sample_us * FULL_LOAD / 1e4,
+                1e6 * sample_s * FULL_LOAD / 1e4,
             ];
             for (all, one) in runs.iter_mut().zip(measured) {
                 all.push(one);
             }
-            let [rate, us, core, others, most, _] = measured;
+            let [rate, us, with_us, start, core, others, most, _] = measured;
             body += &format!(
-                "| {run} | {} | {rate:.0} | {us:.1} | {core:.2} | {others:.2} | {median:.2} ({most:.2}) |\n",
+                "| {run} | {} | {rate:.0} | {us:.1} | {with_us:.1} | {start:.2} | {core:.2} | {others:.2} | {median:.2} ({most:.2}) |\n",
                 used.samples,
             );
-            eprintln!("run {run}: the JVM used {:.1} s of CPU", used.jvm_cpu_s);
+            eprintln!(
+                "run {run}: the JVM used {:.1} s of CPU",
+                used.last.jvm_cpu_s
+            );
         }
-        let what: [(&str, &str, &str, usize); 6] = [
-            ("rate", "samples a second of all threads together", "", 0),
-            ("a_sample", "samplers' CPU time for a sample", "µs", 1),
-            ("core", "samplers at that load, of one core", "%", 2),
-            ("others", "manager and writer, of one core", "%", 2),
-            ("private", "most private memory of a sampler", "MiB", 2),
-            (
-                "full_load",
-                "samplers at 12,800 samples a second, of one core, extrapolated",
-                "%",
-                0,
-            ),
-        ];
-        let figures = what
+        let figures = FIGURES
             .iter()
             .zip(&runs)
             .map(|((name, what, unit, digits), runs)| {
@@ -139,13 +202,13 @@ impl Sampler {
             .stdout(Stdio::null())
             .spawn()
             .context("cannot run java")?;
-        // Reads close to the end, while all processes still run.
-        sleep(Duration::from_secs(self.seconds.max(3) - 1));
+        sleep(Duration::from_secs(STARTED_S));
+        let started = look(jvm.id())?;
+        // Close to the end, while all processes still run.
+        let last = Duration::from_secs(self.seconds - 1);
+        sleep(last.saturating_sub(begun.elapsed()));
         let wall_s = begun.elapsed().as_secs_f64();
-        let (samplers, others): (Vec<_>, Vec<_>) = ours(jvm.id())?
-            .into_iter()
-            .partition(|(name, _)| name.starts_with("unfuse-s-"));
-        let jvm_cpu_s = cpu_s(jvm.id()).unwrap_or(0.0);
+        let last = look(jvm.id())?;
         if !jvm.wait()?.success() {
             bail!("the JVM failed");
         }
@@ -154,12 +217,22 @@ impl Sampler {
         let samples = totals.samples as f64 * (wall_s / begun.elapsed().as_secs_f64()).min(1.0);
         Ok(Use {
             samples: samples.round(),
-            jvm_cpu_s,
             wall_s,
-            samplers: samplers.into_iter().map(|(_, process)| process).collect(),
-            others_cpu_s: others.iter().map(|(_, process)| process.cpu_s).sum(),
+            started,
+            last,
         })
     }
+}
+
+fn look(jvm: u32) -> Result<Look> {
+    let (samplers, others): (Vec<_>, Vec<_>) = ours(jvm)?
+        .into_iter()
+        .partition(|(name, _)| name.starts_with("unfuse-s-"));
+    Ok(Look {
+        jvm_cpu_s: cpu_s(jvm).unwrap_or(0.0),
+        samplers: samplers.into_iter().map(|(_, process)| process).collect(),
+        others_cpu_s: others.iter().map(|(_, process)| process.cpu_s).sum(),
+    })
 }
 
 /// Processes of unfuse that started after a JVM, with their names. Benchmarks run one JVM at a
@@ -180,7 +253,11 @@ fn ours(jvm: u32) -> Result<Vec<(String, Process)>> {
         }
         // A process that has just ended has neither.
         if let (Some(cpu_s), Some(private_mib)) = (cpu_s(pid), private_mib(pid)) {
-            let process = Process { cpu_s, private_mib };
+            let process = Process {
+                pid,
+                cpu_s,
+                private_mib,
+            };
             found.push((name.trim().to_owned(), process));
         }
     }
