@@ -24,8 +24,6 @@ pub(super) struct Side {
     read_bytes: f64,
 }
 
-/// Before the line of Python code that explains a part.
-pub(super) const MOST_OF_IT: &str = ", most of it in ";
 /// Half the width of a 95% interval in standard deviations.
 const NORMAL: f64 = 1.96;
 /// A part that is smaller than this part of the larger wall time goes into the remainder.
@@ -76,14 +74,9 @@ impl Side {
         let mut found = Vec::new();
         let nothing = PythonLines::new();
         for (cause, amount) in &self.parts {
-            let (kind, mut what) = describe(cause, |key| self.operators.get(key));
-            what += &python_text(cause, &nothing, &self.python);
-            found.push(Found {
-                kind,
-                what,
-                amount: *amount,
-                times: None,
-            });
+            let (kind, what) = describe(cause, |key| self.operators.get(key));
+            let part = Found::without_times(kind, what, *amount);
+            found.push(part.with_line(python_line(cause, &nothing, &self.python)));
         }
         finish(found, self.wall.s, self.wall.s)
     }
@@ -103,8 +96,12 @@ fn python_means(runs: &[Run]) -> PythonLines {
 }
 
 /// The line of Python code that has most of the time of a cause, or most of what it takes more than before:
-/// `, most of it in clean(job.py:12)`. Empty if none has half of it.
-fn python_text(cause: &Cause, before: &PythonLines, after: &PythonLines) -> String {
+/// `clean(job.py:12)`. `None` if no line has half of it.
+fn python_line<'a>(
+    cause: &Cause,
+    before: &'a PythonLines,
+    after: &'a PythonLines,
+) -> Option<&'a str> {
     let is_wanted = |key: &Key| match cause {
         Cause::Operator(own) => own == key,
         // A task waits while its worker computes.
@@ -124,8 +121,8 @@ fn python_text(cause: &Cause, before: &PythonLines, after: &PythonLines) -> Stri
         .iter()
         .max_by(|a, b| (*a.1 * all).total_cmp(&(*b.1 * all)));
     match most {
-        Some((line, ns)) if ns / all >= 0.5 => format!("{MOST_OF_IT}{line}"),
-        _ => String::new(),
+        Some((line, ns)) if ns / all >= 0.5 => Some(*line),
+        _ => None,
     }
 }
 
@@ -136,6 +133,8 @@ struct Found {
     amount: Amount,
     /// Seconds before and after.
     times: Option<[f64; 2]>,
+    /// Whether a line of Python code has most of it.
+    has_line: bool,
 }
 
 impl Found {
@@ -146,7 +145,28 @@ impl Found {
             what,
             amount: left.change,
             times: Some([left.before, left.after]),
+            has_line: false,
         }
+    }
+
+    /// Of causes that have no time of their own, or are not compared.
+    fn without_times(kind: CauseKind, what: String, amount: Amount) -> Self {
+        Self {
+            kind,
+            what,
+            amount,
+            times: None,
+            has_line: false,
+        }
+    }
+
+    /// Names the line of Python code that has most of it, if there is one.
+    fn with_line(mut self, line: Option<&str>) -> Self {
+        if let Some(line) = line {
+            self.what += &format!(", most of it in {line}");
+            self.has_line = true;
+        }
+        self
     }
 }
 
@@ -193,9 +213,9 @@ pub(super) fn difference(before: &Side, after: &Side) -> Vec<Part> {
     found.extend(more_data(before, after, &mut left));
     for (cause, left) in left {
         let facts = |key: &Key| after.operators.get(key).or(before.operators.get(key));
-        let (kind, mut what) = describe(&cause, facts);
-        what += &python_text(&cause, &before.python, &after.python);
-        found.push(Found::new(kind, what, left));
+        let (kind, what) = describe(&cause, facts);
+        let line = python_line(&cause, &before.python, &after.python);
+        found.push(Found::new(kind, what, left).with_line(line));
     }
     finish(
         found,
@@ -337,12 +357,12 @@ fn slots(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -> Optio
         s += left.take(left.before * (old / new - 1.0));
     }
     let which = if new < old { "fewer" } else { "more" };
-    Some(Found {
-        kind: CauseKind::Slots,
-        what: format!("{which} slots: {old:.0} before, {new:.0} now"),
-        amount: Amount::exact(s),
-        times: None,
-    })
+    let what = format!("{which} slots: {old:.0} before, {new:.0} now");
+    Some(Found::without_times(
+        CauseKind::Slots,
+        what,
+        Amount::exact(s),
+    ))
 }
 
 /// What more or fewer rows change: of operators by their own rows, of all else that tasks do by the rows of the scans.
@@ -382,12 +402,8 @@ fn more_data(before: &Side, after: &Side, left: &mut BTreeMap<Cause, Left>) -> O
         // Joins and filters may still let more rows through.
         _ => "other data: as many rows are read, and operators get others of them".to_owned(),
     };
-    Some(Found {
-        kind: CauseKind::Data,
-        what: change,
-        amount: Amount { s, variance },
-        times: None,
-    })
+    let amount = Amount { s, variance };
+    Some(Found::without_times(CauseKind::Data, change, amount))
 }
 
 /// Operators that were fused into a generated loop before and are not now, or the other way round, with those that only convert
@@ -458,12 +474,12 @@ fn finish(found: Vec<Found>, whole: f64, wall: f64) -> Vec<Part> {
             first.seconds_high += rest.s;
         }
     } else {
-        parts.push(part(&Found {
-            kind: CauseKind::Remainder,
-            what: "everything else".to_owned(),
-            amount: rest,
-            times: None,
-        }));
+        let what = "everything else".to_owned();
+        parts.push(part(&Found::without_times(
+            CauseKind::Remainder,
+            what,
+            rest,
+        )));
     }
     parts
 }
@@ -479,5 +495,6 @@ fn part(found: &Found) -> Part {
         before_s: found.times.map(|[before, _]| before),
         after_s: found.times.map(|[_, after]| after),
         command: None,
+        has_line: found.has_line,
     }
 }

@@ -24,7 +24,7 @@ use unfuse_postprocess::normalised;
 
 use crate::words::shell;
 use crate::{QuerySummary, Report, ReportError};
-use difference::{MOST_OF_IT, Side, difference};
+use difference::{Side, difference};
 
 pub(crate) use metrics::Basis;
 pub(crate) use page::{EarlierRuns, wall_times};
@@ -94,6 +94,10 @@ pub struct Part {
     pub after_s: Option<f64>,
     /// The command that shows more.
     pub command: Option<String>,
+    /// Whether a line of Python code has most of it.
+    #[serde(skip)]
+    #[ts(skip)]
+    has_line: bool,
 }
 
 /// Runs of the query in one profile.
@@ -231,7 +235,7 @@ fn add_commands(
             CauseKind::Operator | CauseKind::Task if has_samples => {
                 Some(format!("unfuse top {shown} --query {query} --by line"))
             }
-            CauseKind::Python if part.what.contains(MOST_OF_IT) => {
+            CauseKind::Python if part.has_line => {
                 Some(format!("unfuse top {shown} --query {query} --by line"))
             }
             CauseKind::Python | CauseKind::Waiting | CauseKind::Gc if has_samples => {
