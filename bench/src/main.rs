@@ -24,6 +24,7 @@ mod page;
 mod pages;
 mod plot;
 mod plugin;
+mod python;
 mod random;
 mod sampler;
 mod scale;
@@ -70,6 +71,7 @@ enum What {
     OnOff(on_off::OnOff),
     Pages(pages::Pages),
     Plugin(plugin::Plugin),
+    Python(python::Python),
     Sampler(sampler::Sampler),
     Scale(scale::Scale),
     Sizing(sizing::Sizing),
@@ -96,6 +98,7 @@ fn main() -> Result<()> {
         What::OnOff(on_off) => on_off.measure(&cli.results),
         What::Pages(pages) => pages.run(&cli.results),
         What::Plugin(plugin) => plugin.measure(&cli.results),
+        What::Python(python) => python.measure(&cli.results),
         What::Report(report) => report.measure(&cli.results),
         What::Sampler(sampler) => sampler.measure(&cli.results),
         What::Scale(scale) => scale.measure(&cli.results),
