@@ -14,7 +14,7 @@ pub enum Metric {
     Samples,
     /// Samples lost.
     LostSamples,
-    /// CPU time that the samples stand for, ns.
+    /// CPU time of the JVM's threads that the samples stand for, ns.
     SampledNs,
     /// CPU time of the profiler's own processes, ns.
     OwnNs,
@@ -22,10 +22,12 @@ pub enum Metric {
     WrittenBytes,
     /// Events of Spark that were lost.
     LostEvents,
+    /// CPU time of Python workers that is in the profile, ns.
+    PythonNs,
 }
 
 impl Metric {
-    const ALL: [Self; 7] = [
+    const ALL: [Self; 8] = [
         Self::Recording,
         Self::Samples,
         Self::LostSamples,
@@ -33,6 +35,7 @@ impl Metric {
         Self::OwnNs,
         Self::WrittenBytes,
         Self::LostEvents,
+        Self::PythonNs,
     ];
 
     /// The metric at a place; none at an unknown one.
@@ -56,6 +59,7 @@ impl Session {
             Metric::OwnNs => status.count(Counter::OwnNs),
             Metric::WrittenBytes => progress.written_bytes,
             Metric::LostEvents => status.count(Counter::LostEvents),
+            Metric::PythonNs => progress.python_ns,
         }
     }
 }

@@ -42,6 +42,7 @@ enum Word {
     SampledNs,
     WrittenBytes,
     OwnNs,
+    PythonNs,
 }
 
 /// Kinds of failures; the word contains the errno of the last one.
@@ -108,8 +109,10 @@ pub(crate) struct Progress {
     pub(crate) samples: u64,
     /// Samples that were lost.
     pub(crate) lost_samples: u64,
-    /// CPU time that the samples stand for, ns.
+    /// CPU time of the JVM's threads that the samples stand for, ns.
     pub(crate) sampled_ns: u64,
+    /// CPU time of Python workers, ns.
+    pub(crate) python_ns: u64,
     /// Bytes of the profile, also those deleted meanwhile.
     pub(crate) written_bytes: u64,
 }
@@ -160,6 +163,7 @@ impl<'a> StatusWords<'a> {
             samples: self.get(Word::Samples),
             lost_samples: self.get(Word::LostSamples),
             sampled_ns: self.get(Word::SampledNs),
+            python_ns: self.get(Word::PythonNs),
             written_bytes: self.get(Word::WrittenBytes),
         }
     }
@@ -169,6 +173,7 @@ impl<'a> StatusWords<'a> {
         self.set(Word::Samples, progress.samples);
         self.set(Word::LostSamples, progress.lost_samples);
         self.set(Word::SampledNs, progress.sampled_ns);
+        self.set(Word::PythonNs, progress.python_ns);
         self.set(Word::WrittenBytes, progress.written_bytes);
     }
 
@@ -333,9 +338,7 @@ fn python_message(e: &io::Error) -> String {
         Some(libc::EACCES | libc::EPERM) => format!(
             "the kernel does not allow it ({e}); it does with kernel.yama.ptrace_scope=0, or as root with CAP_SYS_PTRACE"
         ),
-        Some(libc::ENOEXEC) => {
-            "their interpreter is none of CPython 3.9 to 3.13, or has no symbols".to_owned()
-        }
+        Some(libc::ENOEXEC) => "their interpreter is none of CPython 3.9 to 3.13".to_owned(),
         Some(libc::ECHILD) => "the process that reads them was killed".to_owned(),
         _ => e.to_string(),
     };

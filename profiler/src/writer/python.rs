@@ -92,6 +92,8 @@ pub(super) struct PythonTime {
     rest_ns: u64,
     /// CPU time of samples beyond what the JVM measured, ns: a sample may stand for the last part of the task before.
     ahead_ns: u64,
+    /// CPU time for which there are samples, ns.
+    counted_ns: u64,
     pub(super) sampler: Option<ToSampler>,
 }
 
@@ -177,6 +179,7 @@ impl PythonTime {
 
     /// Adds what the sampler knows of a job.
     pub(super) fn explain(&mut self, job: PythonJob, explained_ns: u64, used_ns: u64, over: bool) {
+        self.counted_ns = self.counted_ns.saturating_add(explained_ns);
         // An event that was lost must not make entries that stay.
         let Some(time) = self.jobs.get_mut(&job) else {
             return;
@@ -184,6 +187,11 @@ impl PythonTime {
         time.explained_ns = time.explained_ns.saturating_add(explained_ns);
         time.used_ns = time.used_ns.max(used_ns);
         time.over |= over;
+    }
+
+    /// CPU time for which there are samples so far, ns.
+    pub(super) fn counted_ns(&self) -> u64 {
+        self.counted_ns
     }
 
     /// Whether a task has ended whose samples may still come.
@@ -221,6 +229,7 @@ impl PythonTime {
         if ns == 0 {
             return None;
         }
+        self.counted_ns = self.counted_ns.saturating_add(ns);
         self.rest_ns = self.rest_ns.saturating_add(ns);
         let count = self.rest_ns / period;
         self.rest_ns %= period;
@@ -437,6 +446,7 @@ mod tests {
         time.explain(job(4), 0, 0, true);
         assert_eq!(weights(&mut time, false), [10 * MS]);
         assert!(time.jobs.is_empty());
+        assert_eq!(time.counted_ns(), 200 * MS);
         time.explain(job(9), 5 * MS, 5 * MS, true);
         assert!(time.jobs.is_empty(), "of no known task");
     }

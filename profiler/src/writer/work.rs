@@ -195,6 +195,7 @@ impl Work {
             samples: self.tables.process.samples,
             lost_samples: self.tables.process.lost_samples,
             sampled_ns: self.sampled_ns,
+            python_ns: self.tables.python.counted_ns(),
             written_bytes: self.tables.segments.written_in_all(),
         });
         self.own_cpu.add_to(writer.status());

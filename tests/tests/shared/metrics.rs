@@ -61,6 +61,7 @@ fn check_profiler(gauges: &BTreeMap<String, Vec<f64>>) {
         last("ownCpuTimeNs") > 0.0 && last("ownCpuTimeNs") < last("sampledCpuTimeNs"),
         "{gauges:?}"
     );
+    assert_eq!(last("pythonCpuTimeNs"), 0.0, "{gauges:?}");
     assert!(last("writtenBytes") > 1000.0, "{gauges:?}");
     // On a busy machine a sampler can be late.
     assert!(last("lostSamples") <= last("samples") / 10.0, "{gauges:?}");

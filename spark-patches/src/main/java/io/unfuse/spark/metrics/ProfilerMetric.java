@@ -8,7 +8,8 @@ enum ProfilerMetric {
     SAMPLED_CPU_TIME("sampledCpuTimeNs"),
     OWN_CPU_TIME("ownCpuTimeNs"),
     WRITTEN_BYTES("writtenBytes"),
-    LOST_EVENTS("lostEvents");
+    LOST_EVENTS("lostEvents"),
+    PYTHON_CPU_TIME("pythonCpuTimeNs");
 
     private final String key;
 
