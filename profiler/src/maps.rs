@@ -191,6 +191,16 @@ impl Maps {
             .is_some_and(|mapping| !mapping.path.is_empty())
     }
 
+    /// Where the files begin whose names begin so.
+    pub(crate) fn files_named(&self, begin: &str) -> impl Iterator<Item = u64> {
+        let name = move |mapping: &&Mapping| {
+            let name = mapping.path.rsplit('/').next();
+            name.is_some_and(|name| name.starts_with(begin))
+        };
+        let files = self.mappings.iter().filter(name);
+        files.filter_map(|mapping| mapping.header)
+    }
+
     /// Whether an address is in HotSpot itself, which keeps frame pointers.
     pub fn in_jvm(&self, address: u64) -> bool {
         (self.jvm.0..self.jvm.1).contains(&address)

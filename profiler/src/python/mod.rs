@@ -5,8 +5,16 @@
 //! What no stack explains (before the interpreter is open, the last part of a task) stays a sample without lines, which
 //! the writer makes.
 
+mod budget;
+mod code;
+mod exports;
 mod interpreter;
+mod layout;
+mod line_table;
 mod lines;
+mod runtime;
+mod snapshot;
+mod state;
 mod worker;
 
 use std::collections::{BTreeSet, HashMap};
@@ -18,7 +26,7 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use unfuse_codemap::CodeMap;
 use unfuse_format::{Frame, FrameKind, StackId, StackRow};
 
-use crate::clock::monotonic_ns;
+use crate::clock::{monotonic_ns, own_cpu_ns};
 use crate::identity::{Identity, raise_capabilities, retain_capabilities};
 use crate::metrics::OwnCpu;
 use crate::pause::RecordingState;
@@ -30,6 +38,7 @@ use crate::wire::{
     Incoming, PythonJob, SentPiece, ToPython, ToWriter, WireFrame, WirePiece, WirePython,
     WireStack, WireStacks, receive, send_blocking,
 };
+use budget::Budget;
 use interpreter::Call;
 use lines::FileTexts;
 use worker::{Found, Job, Sample, Worker};
@@ -48,6 +57,10 @@ const MOST_KNOWN: usize = 4_096;
 const STACK_BYTES: usize = 64 << 10;
 /// Rows in one message; keeps it below the packet limit.
 const ROWS_A_MESSAGE: usize = 1_000;
+/// How much the pause between two looks changes at random, as a part of it.
+const JITTER: f64 = 0.25;
+/// CPU time that makes a sample, as a part of the period: a worker that computes all the time has one at each look.
+const LEAST: f64 = 0.95 * (1.0 - JITTER);
 /// Interval of looks while paused.
 const PAUSED: Duration = Duration::from_millis(200);
 
@@ -73,6 +86,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         return status.fail(Failure::Python, e.raw_os_error().unwrap_or(libc::EPERM));
     }
     let pause_ns = assignment.period_ns;
+    let budget = Budget::new(assignment.period_ns, own_cpu_ns());
     let mut sampler = Sampler {
         status,
         assignment,
@@ -82,6 +96,7 @@ pub(crate) fn run(assignment: Assignment<'_>) {
         texts: FileTexts::default(),
         sent: Instant::now(),
         own_cpu: OwnCpu::default(),
+        budget,
         generation: status.generation(),
         idle: 1,
         pause_ns,
@@ -116,6 +131,7 @@ struct Sampler<'a> {
     texts: FileTexts,
     sent: Instant,
     own_cpu: OwnCpu,
+    budget: Budget,
     generation: u64,
     /// Length of the next pause: so many times this.
     idle: u32,
@@ -175,7 +191,7 @@ impl Sampler<'_> {
 
     /// Time until the next look, changed at random, so that no loop of a worker keeps in step with it.
     fn next_pause_ns(&mut self) -> u64 {
-        let change = 0.75 + 0.5 * uniform(&mut self.random);
+        let change = 1.0 + JITTER * (2.0 * uniform(&mut self.random) - 1.0);
         u64::from(self.idle) * (self.pause_ns as f64 * change) as u64
     }
 
@@ -216,7 +232,7 @@ impl Sampler<'_> {
             worker.begin(job, callers, self.assignment.period_ns);
             self.busy.insert(job.pid);
         }
-        (self.idle, self.pause_ns) = (1, self.assignment.period_ns);
+        (self.idle, self.pause_ns) = (1, self.budget.period_ns());
     }
 
     /// Forgets the worker without a job that was used least recently, if there are many.
@@ -252,15 +268,14 @@ impl Sampler<'_> {
     }
 
     fn look(&mut self) {
-        let period_ns = self.assignment.period_ns;
+        let period_ns = self.budget.period_ns();
         let mut is_active = false;
         let mut soonest = period_ns;
         for pid in self.busy.clone() {
             let Some(mut worker) = self.workers.remove(&pid) else {
                 continue;
             };
-            // Looks are irregular, so a little less than a period is one.
-            match worker.look(period_ns - period_ns / 8) {
+            match worker.look((period_ns as f64 * LEAST) as u64) {
                 // A thread cannot use CPU time faster than it passes.
                 Found::Nothing(left) => soonest = soonest.min(left),
                 Found::Unknown => {
@@ -272,10 +287,11 @@ impl Sampler<'_> {
                 }
                 Found::Sampled(Sample { stack, ns }) => {
                     is_active = true;
+                    self.budget.add(ns);
                     self.enter_generation();
                     if let Some(job) = &mut worker.job {
                         let id = self.stacks.id(pid, stack, job, &mut self.texts);
-                        job.add(id, (monotonic_ns(), ns), period_ns);
+                        job.add(id, (monotonic_ns(), ns), self.assignment.period_ns);
                     }
                     if self.stacks.bytes >= STACK_BYTES {
                         self.send_stacks();
@@ -306,6 +322,7 @@ impl Sampler<'_> {
             self.send(pid, false);
         }
         self.own_cpu.add_to(self.status);
+        self.budget.judge(own_cpu_ns());
         self.sent = Instant::now();
     }
 
@@ -355,7 +372,7 @@ impl Sampler<'_> {
 
 /// The ids of stacks, and those that are not sent yet.
 struct Stacks {
-    known: HashMap<(Vec<Call>, WirePiece), StackId>,
+    known: ahash::HashMap<(Vec<Call>, WirePiece), StackId>,
     sent: RecentSet<StackId>,
     unsent: WireStacks,
     /// Size of `unsent`, bytes.
@@ -365,7 +382,7 @@ struct Stacks {
 impl Default for Stacks {
     fn default() -> Self {
         Self {
-            known: HashMap::new(),
+            known: ahash::HashMap::default(),
             sent: RecentSet::new(REMEMBERED),
             unsent: WireStacks::default(),
             bytes: 0,
@@ -409,16 +426,16 @@ impl Stacks {
 
 /// Where the worker's own code begins: those before start the interpreter and fork workers.
 fn first_of_worker(calls: &[Call]) -> usize {
-    let is_main = |call: &Call| call.file.ends_with("pyspark/worker.py");
+    let is_main = |call: &Call| call.function.file.ends_with("pyspark/worker.py");
     calls.iter().position(is_main).unwrap_or(0)
 }
 
 fn frame(pid: u32, call: &Call, texts: &mut FileTexts) -> Frame {
     Frame {
         kind: FrameKind::Python,
-        method: call.function.clone(),
-        signature: texts.line(pid, &call.file, call.line).to_owned(),
-        file: call.file.clone(),
+        method: call.function.name.clone(),
+        signature: texts.line(pid, &call.function.file, call.line).to_owned(),
+        file: call.function.file.clone(),
         line: call.line,
         bci: -1,
         ..Frame::default()

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use unfuse_format::StackId;
 
-use super::interpreter::{Born, Call, Interpreter, Looked, look};
+use super::interpreter::{Call, Interpreter};
+use super::state::{Born, RunState};
 use crate::clock::process_cpu_ns;
 use crate::wire::{PythonJob, WirePiece, WireSamples};
 
@@ -19,6 +20,7 @@ const AGAIN: Duration = Duration::from_millis(200);
 pub(super) struct Worker {
     pid: u32,
     born: Born,
+    state: RunState,
     access: Access,
     /// CPU time up to the last sample, or up to the begin of the job, ns.
     counted_ns: u64,
@@ -31,7 +33,7 @@ pub(super) struct Worker {
 enum Access {
     /// Not tried often enough yet.
     Untried(u32, Instant),
-    Open(Interpreter),
+    Open(Box<Interpreter>),
     Refused,
 }
 
@@ -67,11 +69,11 @@ pub(super) enum Found {
 impl Worker {
     /// A process without a job; `None` if it has ended.
     pub(super) fn new(pid: u32) -> Option<Self> {
-        let Looked { born, .. } = look(pid)?;
         let now = Instant::now();
         Some(Self {
             pid,
-            born,
+            born: Born::of(pid)?,
+            state: RunState::open(pid).ok()?,
             access: Access::Untried(0, now),
             counted_ns: process_cpu_ns(pid)?,
             job: None,
@@ -81,7 +83,7 @@ impl Worker {
 
     /// Whether the process is still the one that it was.
     pub(super) fn is_alive(&self) -> bool {
-        look(self.pid).is_some_and(|looked| looked.born.is_same(self.born))
+        Born::of(self.pid).is_some_and(|born| born.is_same(self.born))
     }
 
     /// Gives it a job. CPU time that no sample stands for yet, at most a period, goes on to a job of the same stage, so
@@ -127,14 +129,14 @@ impl Worker {
         if ns < least {
             return Found::Nothing(least - ns);
         }
-        let Access::Open(interpreter) = &self.access else {
+        let Access::Open(interpreter) = &mut self.access else {
             return Found::Unknown;
         };
         let stack = interpreter.stack();
         // A stack of a process that waits would get the time of what it did before.
         let has_run = process_cpu_ns(self.pid).is_some_and(|after| after > before);
-        let runs = has_run || look(self.pid).is_some_and(|looked| looked.runs);
-        match stack.filter(|_| runs) {
+        let runs = || has_run || self.state.runs();
+        match stack.filter(|_| runs()) {
             Some(stack) => {
                 self.counted_ns = before;
                 Found::Sampled(Sample { stack, ns })
@@ -167,7 +169,7 @@ impl Worker {
         };
         match opened {
             Ok(interpreter) => {
-                self.access = Access::Open(interpreter);
+                self.access = Access::Open(Box::new(interpreter));
                 None
             }
             // Where reading is not allowed, it will not be.
@@ -291,7 +293,7 @@ compute(1)
             for _ in 0..20 {
                 let sample = sample(&mut worker, &workers);
                 let innermost = sample.stack.last().unwrap();
-                assert_eq!(innermost.function, "compute");
+                assert_eq!(innermost.function.name, "compute");
                 assert!([4, 5].contains(&innermost.line), "{innermost:?}");
                 ns += sample.ns;
             }
@@ -301,14 +303,14 @@ compute(1)
             assert!(worker.is_alive());
             workers.insert(pid, worker);
         }
-        let [first, second] = two.1.map(|pid| look(pid).unwrap().born);
+        let [first, second] = two.1.map(|pid| Born::of(pid).unwrap());
         let Access::Open(open) = &workers[&two.1[0]].access else {
             panic!("it is open")
         };
         assert!(open.of_sibling(two.1[1], second).is_some());
-        let other = look(std::process::id()).unwrap().born;
+        let other = Born::of(std::process::id()).unwrap();
         assert!(open.of_sibling(std::process::id(), other).is_none());
-        assert!(first.is_same(look(two.1[0]).unwrap().born));
+        assert!(first.is_same(Born::of(two.1[0]).unwrap()));
         let parent = two.1[0];
         drop(two);
         assert!(!workers[&parent].is_alive());

@@ -1,6 +1,8 @@
 //! Functions and lines in Python worker processes.
 
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
+use std::process::Command;
 
 use serde_json::Value;
 use unfuse_tests::{
@@ -141,6 +143,61 @@ fn workers_without_a_daemon_have_lines_too() {
         record(version, &profile, &conf, &["2000", "4000"]);
         check_line(&profile, "plain", "BatchEvalPython", &slow);
     }
+}
+
+/// The command without CAP_SYS_PTRACE, which root has otherwise.
+fn without_inspection(command: &Command) -> Command {
+    let mut without = Command::new("setpriv");
+    without
+        .args(["--bounding-set", "-sys_ptrace", "--inh-caps", "-sys_ptrace"])
+        .arg(command.get_program())
+        .args(command.get_args());
+    for (name, value) in command.get_envs() {
+        match value {
+            Some(value) => without.env(name, value),
+            None => without.env_remove(name),
+        };
+    }
+    without
+}
+
+#[test]
+fn workers_that_may_not_be_read_have_their_time_and_one_line_says_why() {
+    // Only a process with CAP_SYS_PTRACE may read one that is not dumpable. Spark's options do not make workers so.
+    const PROTECTED: &str = "import ctypes\nctypes.CDLL(None).prctl(4, 0)  # PR_SET_DUMPABLE\n";
+    let dir = tempfile::tempdir().expect("a directory");
+    let profile = dir.path().join("profile");
+    std::fs::write(dir.path().join("sitecustomize.py"), PROTECTED).expect("a file");
+    let brief = brief_driver();
+    let mut options: Vec<&str> = brief.iter().map(String::as_str).collect();
+    options.extend(["--master", "local[2]"]);
+    let mut command = spark_submit_by(&[], &spark("3.5"), &profile, &options);
+    command
+        .env("PYTHONPATH", dir.path())
+        .arg(root().join("tests/programs/python_lines.py"))
+        .args(["1000", "2000"]);
+    let own = std::fs::metadata("/proc/self").expect("this process");
+    // Other users have no such right anyway.
+    let mut command = match own.uid() {
+        0 => without_inspection(&command),
+        _ => command,
+    };
+    let output = run(&mut command);
+    assert!(String::from_utf8_lossy(&output.stdout).contains("measured "));
+    let log = String::from_utf8_lossy(&output.stderr);
+    let said: Vec<&str> = log
+        .lines()
+        .filter(|line| line.contains("Python workers have CPU time but no lines"))
+        .collect();
+    assert!(
+        said.len() == 1 && said[0].contains("kernel.yama.ptrace_scope=0"),
+        "{said:?}"
+    );
+    let threads = top(&profile, &["--by", "thread"]);
+    assert!(seconds(&threads, |row| name(row) == "Python worker") > 0.0);
+    let lines = top(&profile, &["--by", "line"]);
+    let of_python = samples(&lines, |row| name(row).contains(".py:"));
+    assert_eq!(of_python, 0, "{lines:?}");
 }
 
 #[test]
