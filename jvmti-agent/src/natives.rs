@@ -23,7 +23,7 @@ pub(crate) fn register(env: &mut Env<'_>) -> jni::errors::Result<()> {
     let methods: [(&JNIStr, &JNIStr, *mut c_void); 8] = [
         (
             jni_str!("taskStart"),
-            jni_str!("(IIJ)V"),
+            jni_str!("(IIJJ)V"),
             Java_io_unfuse_spark_common_Native_taskStart as *mut c_void,
         ),
         (
@@ -71,7 +71,7 @@ pub(crate) fn register(env: &mut Env<'_>) -> jni::errors::Result<()> {
     }
 }
 
-fn mark(kind: MarkKind, stage: i32, stage_attempt: i32, task: i64) {
+fn mark(kind: MarkKind, stage: i32, stage_attempt: i32, task: i64, execution: i64) {
     with_agent(|agent| {
         if agent.session.recording() == RecordingState::Off {
             return;
@@ -87,6 +87,7 @@ fn mark(kind: MarkKind, stage: i32, stage_attempt: i32, task: i64) {
             stage,
             stage_attempt,
             task,
+            execution,
         };
         agent.session.map().marks().push(&mark);
     });
@@ -94,7 +95,7 @@ fn mark(kind: MarkKind, stage: i32, stage_attempt: i32, task: i64) {
 
 // Marks are made for every task, so the first natives do not look at their environment.
 
-/// `void taskStart(int stage, int stageAttempt, long taskAttemptId)`
+/// `void taskStart(int stage, int stageAttempt, long taskAttemptId, long execution)`
 #[unsafe(no_mangle)]
 pub extern "system" fn Java_io_unfuse_spark_common_Native_taskStart(
     _: EnvUnowned<'_>,
@@ -102,8 +103,9 @@ pub extern "system" fn Java_io_unfuse_spark_common_Native_taskStart(
     stage: jint,
     stage_attempt: jint,
     task: jlong,
+    execution: jlong,
 ) {
-    mark(MarkKind::Start, stage, stage_attempt, task);
+    mark(MarkKind::Start, stage, stage_attempt, task, execution);
 }
 
 /// `void taskEnd()`
@@ -112,7 +114,7 @@ pub extern "system" fn Java_io_unfuse_spark_common_Native_taskEnd(
     _: EnvUnowned<'_>,
     _: JClass<'_>,
 ) {
-    mark(MarkKind::End, 0, 0, 0);
+    mark(MarkKind::End, 0, 0, 0, -1);
 }
 
 /// `int recording()`: 0 for everything, 1 without samples, 2 for nothing ([`RecordingState`])

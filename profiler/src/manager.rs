@@ -18,10 +18,11 @@ use crate::config::Config;
 use crate::identity::{Identity, raise_capabilities, retain_capabilities};
 use crate::interpreter::Layout;
 use crate::metrics::OwnCpu;
-use crate::pause::{FOLLOW, PauseListener};
+use crate::pause::{FOLLOW, PauseListener, RecordingState};
 use crate::perf_event::HostSwitches;
 use crate::process;
 use crate::python;
+use crate::running::RunningTasks;
 use crate::sampler::{self, Access, Assignment, END_SIGNAL, SEND_SIGNAL, SourceKind};
 use crate::samplers::{MOST_SAMPLERS, Samplers};
 use crate::status::{Counter, Failure, StatusWords};
@@ -157,6 +158,7 @@ impl Manager<'_> {
         };
         // Where the name is taken, the profiler cannot be paused.
         let pauses = PauseListener::bind(self.jvm).ok();
+        let mut running = RunningTasks::new(self.map);
         let mut messages = Messages::default();
         let mut received = Progress::All;
         let mut own_cpu = OwnCpu::default();
@@ -194,7 +196,7 @@ impl Manager<'_> {
                 return;
             }
             if let Some(pauses) = &pauses {
-                self.listen_for_pauses(pauses, &mut threads);
+                self.listen_for_pauses(pauses, &mut threads, &mut running);
             }
             let now = Instant::now();
             for _ in 0..ROUND {
@@ -218,8 +220,13 @@ impl Manager<'_> {
         Progress::Part
     }
 
-    /// Serves one who pauses or resumes the profiler.
-    fn listen_for_pauses(&self, pauses: &PauseListener, threads: &mut SampledThreads) {
+    /// Serves one who pauses or resumes the profiler, or asks for the tasks that run.
+    fn listen_for_pauses(
+        &self,
+        pauses: &PauseListener,
+        threads: &mut SampledThreads,
+        running: &mut RunningTasks<'_>,
+    ) {
         let status = self.status();
         let follow = Cell::new(threads.follow);
         pauses.serve(
@@ -235,6 +242,11 @@ impl Manager<'_> {
                 let Follow { asked, sends } = follow.get();
                 let settled = status.sends_done() >= sends || asked.elapsed() >= FOLLOW;
                 (status.recording(), settled)
+            },
+            || match status.recording() {
+                // There are no marks then.
+                RecordingState::Off => Vec::new(),
+                _ => running.look(),
             },
         );
         threads.follow = follow.get();

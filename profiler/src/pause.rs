@@ -17,6 +17,7 @@ use nix::sys::socket::{getsockopt, sockopt};
 
 use crate::error::PauseError;
 use crate::identity::may_profile;
+use crate::running::RunningTask;
 
 /// How long either end waits for a byte of the other.
 const SOON: Duration = Duration::from_millis(200);
@@ -46,6 +47,8 @@ impl RecordingState {
 
 /// In place of a state: only asks for it.
 const ASK: u8 = 0xff;
+/// In place of a state: asks for the tasks that run.
+const RUNNING: u8 = 0xfe;
 
 /// The manager's end.
 #[derive(Debug)]
@@ -63,11 +66,12 @@ impl PauseListener {
     }
 
     /// Takes one connection, if there is one. Calls `set` with the state that is asked for, then answers with what `state` says:
-    /// the state, and whether all samplers follow it.
+    /// the state, and whether all samplers follow it. Where the tasks that run are asked for, answers with `running` only.
     pub(crate) fn serve(
         &self,
         set: impl FnOnce(RecordingState),
         state: impl FnOnce() -> (RecordingState, bool),
+        running: impl FnOnce() -> Vec<RunningTask>,
     ) {
         let Ok((mut connection, _)) = self.0.accept() else {
             return;
@@ -83,12 +87,17 @@ impl PauseListener {
         if read.is_err() {
             return;
         }
-        if let Some(wanted) = RecordingState::from_number(byte[0].into()) {
-            set(wanted);
-        }
-        let (state, settled) = state();
+        let answer = if byte[0] == RUNNING {
+            RunningTask::encode(&running())
+        } else {
+            if let Some(wanted) = RecordingState::from_number(byte[0].into()) {
+                set(wanted);
+            }
+            let (state, settled) = state();
+            vec![state as u8, u8::from(settled)]
+        };
         let _ = connection.set_write_timeout(Some(SOON));
-        let _ = connection.write_all(&[state as u8, u8::from(settled)]);
+        let _ = connection.write_all(&answer);
     }
 }
 
@@ -123,8 +132,45 @@ pub fn set_recording(jvm: u32, state: RecordingState) -> Result<(), PauseError> 
     }
 }
 
-/// One question to the manager.
-fn ask(jvm: u32, request: u8) -> Result<(RecordingState, bool), PauseError> {
+/// The tasks that run in a profiled JVM now, by thread. A task is missing if it began before thousands of others, and every task is
+/// while the profiler is paused by `unfuse pause --all`.
+///
+/// # Errors
+/// Where the JVM is not being profiled, or its profiler does not answer this user.
+pub fn running_tasks(jvm: u32) -> Result<Vec<RunningTask>, PauseError> {
+    let mut answer = Vec::new();
+    let mut connection = request(jvm, RUNNING)?.take(RunningTask::MOST_BYTES);
+    connection
+        .read_to_end(&mut answer)
+        .map_err(|e| failed(jvm, e))?;
+    // It hangs up on whom it does not listen to.
+    RunningTask::decode(&answer).ok_or(PauseError::NotAllowed(jvm))
+}
+
+/// One question to the manager about the state.
+fn ask(jvm: u32, wanted: u8) -> Result<(RecordingState, bool), PauseError> {
+    let mut answer = [0; 2];
+    request(jvm, wanted)?
+        .read_exact(&mut answer)
+        .map_err(|e| failed(jvm, e))?;
+    let state = RecordingState::from_number(answer[0].into())
+        .ok_or_else(|| PauseError::System(jvm, io::ErrorKind::InvalidData.into()))?;
+    Ok((state, answer[1] == 1))
+}
+
+fn failed(jvm: u32, error: io::Error) -> PauseError {
+    match error.kind() {
+        // It hangs up on whom it does not listen to.
+        io::ErrorKind::UnexpectedEof
+        | io::ErrorKind::ConnectionReset
+        | io::ErrorKind::BrokenPipe => PauseError::NotAllowed(jvm),
+        io::ErrorKind::WouldBlock => PauseError::Late(jvm),
+        _ => PauseError::System(jvm, error),
+    }
+}
+
+/// Connects to the manager and sends a question.
+fn request(jvm: u32, byte: u8) -> Result<UnixStream, PauseError> {
     let system = |e| PauseError::System(jvm, e);
     let owner = fs::metadata(format!("/proc/{jvm}")).map_err(|e| match e.kind() {
         io::ErrorKind::NotFound => PauseError::NoProcess(jvm),
@@ -142,23 +188,12 @@ fn ask(jvm: u32, request: u8) -> Result<(RecordingState, bool), PauseError> {
             user: peer.uid(),
         });
     }
-    let mut answer = [0; 2];
     connection
         .set_read_timeout(Some(SOON))
         .and_then(|()| connection.set_write_timeout(Some(SOON)))
-        .and_then(|()| connection.write_all(&[request]))
-        .and_then(|()| connection.read_exact(&mut answer))
-        .map_err(|e| match e.kind() {
-            // It hangs up on whom it does not listen to.
-            io::ErrorKind::UnexpectedEof
-            | io::ErrorKind::ConnectionReset
-            | io::ErrorKind::BrokenPipe => PauseError::NotAllowed(jvm),
-            io::ErrorKind::WouldBlock => PauseError::Late(jvm),
-            _ => system(e),
-        })?;
-    let state = RecordingState::from_number(answer[0].into())
-        .ok_or_else(|| system(io::ErrorKind::InvalidData.into()))?;
-    Ok((state, answer[1] == 1))
+        .and_then(|()| connection.write_all(&[byte]))
+        .map_err(|e| failed(jvm, e))?;
+    Ok(connection)
 }
 
 #[cfg(test)]
@@ -184,6 +219,7 @@ mod tests {
                     asked.set(asked.get() + 1);
                     (state.get(), asked.get() == 3)
                 },
+                Vec::new,
             );
         }
         client.join().unwrap().unwrap();

@@ -27,6 +27,7 @@ schemas! {
     "advise": "unfuse advise --json", crate::advise::Answer;
     "blame": "unfuse blame --json", crate::blame::Answer;
     "blame-alert": "unfuse blame --follow --alert --json", crate::blame::Alert;
+    "blame-proof": "unfuse blame --prove --json", crate::blame::ProofAnswer;
     "check": "unfuse check --json", crate::check::Answer;
     "history": "unfuse history --json", crate::history::Answer;
     "impact": "unfuse impact --json", crate::impact::Answer;

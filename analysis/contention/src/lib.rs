@@ -15,7 +15,7 @@
 //! * [`Graph`]: blocked seconds from victim queries down to culprit queries, in seven levels.
 //! * [`Timeline`]: the same by time and culprit.
 //! * [`Explanation`]: one path through it. [`Filter`], [`top`] and others answer questions with them.
-//! * [`Suggestion`]: what the user can do. [`baseline`]: the results of simpler methods.
+//! * [`Suggestion`]: what the user can do. [`baseline`]: the results of simpler methods. [`Proof`]: that of an experiment.
 //!
 //! ```
 //! use unfuse_contention::*;
@@ -58,6 +58,7 @@ mod input;
 mod lives;
 mod options;
 mod pool;
+mod proof;
 mod questions;
 mod ratp;
 mod resource;
@@ -81,6 +82,7 @@ pub use input::{
     set_operators,
 };
 pub use options::{Options, Split, VictimStages};
+pub use proof::{LEAST_PAIRS, Proof, ProofPair, ProofSlice, Range};
 pub use questions::{By, Entity, Filter, RankingRow, culprits, hot_resources, slow_nodes, top};
 pub use ratp::Ratp;
 pub use resource::{Kind, KnownProcess, Resource};

@@ -1,12 +1,14 @@
 //! Restores settings of the machine however this process ends.
 //!
 //! A guardian is a separate process that reads undo steps from a pipe. The pipe closes when this process is done, or
-//! when it is killed. The guardian then undoes all steps, the last one first.
+//! when it is killed. The guardian then undoes all steps, the last one first. It does so as well if this process is stopped, and was to
+//! give a sign of life by then ([`Guardian::expect_again_within`]).
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -14,6 +16,8 @@ use anyhow::{Context, Result, bail};
 use nix::sys::signal::{SigHandler, Signal, kill, signal};
 use nix::unistd::{Pid, setsid};
 use serde::{Deserialize, Serialize};
+
+use crate::priority::Process;
 
 /// The line that the guardian prints when it is ready.
 const READY: &str = "ready";
@@ -36,6 +40,17 @@ pub enum Undo {
     ControlGroup(PathBuf),
     /// Remove a file, or a directory with its contents.
     Remove(PathBuf),
+    /// Let the threads of a process that wait for idle CPUs run as usual.
+    Priority(Process),
+}
+
+/// A line to the guardian.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum Told {
+    Undo(Undo),
+    /// Undo everything if the next line takes longer, ms.
+    Lease(u64),
 }
 
 /// The side of the pipe that makes the changes.
@@ -73,7 +88,19 @@ impl Guardian {
     /// # Errors
     /// If the guardian has ended. The change must not be made then.
     pub fn will(&mut self, undo: &Undo) -> Result<()> {
-        let mut line = serde_json::to_string(undo)?;
+        self.tell(&Told::Undo(undo.clone()))
+    }
+
+    /// Has the guardian undo everything and end if it hears nothing from this process for this time. To be called again and again.
+    ///
+    /// # Errors
+    /// If the guardian has ended.
+    pub fn expect_again_within(&mut self, lease: Duration) -> Result<()> {
+        self.tell(&Told::Lease(lease.as_millis() as u64))
+    }
+
+    fn tell(&mut self, told: &Told) -> Result<()> {
+        let mut line = serde_json::to_string(told)?;
         line.push('\n');
         self.pipe
             .write_all(line.as_bytes())
@@ -114,17 +141,16 @@ pub fn guard() -> Result<()> {
         let _ = unsafe { signal(ignored, SigHandler::SigIgn) };
     }
     println!("{READY}");
-    let told: Vec<String> = std::io::stdin()
-        .lock()
-        .lines()
-        .map_while(Result::ok)
-        .collect();
+    let (sender, lines) = mpsc::channel();
+    std::thread::spawn(move || {
+        let lines = std::io::stdin().lock().lines().map_while(Result::ok);
+        lines
+            .map(|line| sender.send(line))
+            .take_while(Result::is_ok)
+            .for_each(drop);
+    });
     let mut failures = Vec::new();
-    for line in told.iter().rev() {
-        // The last line may be incomplete. Its change was not made then.
-        let Ok(undo) = serde_json::from_str::<Undo>(line) else {
-            continue;
-        };
+    for undo in heard(&lines).iter().rev() {
         if let Err(error) = undo.run() {
             failures.push(format!("{error:#}"));
         }
@@ -133,6 +159,25 @@ pub fn guard() -> Result<()> {
         bail!("{}", failures.join("\nunfuse: "));
     }
     Ok(())
+}
+
+/// The steps that are to be undone, when the pipe closes or a lease ends.
+fn heard(lines: &mpsc::Receiver<String>) -> Vec<Undo> {
+    let mut steps = Vec::new();
+    let mut lease = None;
+    loop {
+        let line = match lease {
+            Some(lease) => lines.recv_timeout(lease),
+            None => lines.recv().map_err(|_| RecvTimeoutError::Disconnected),
+        };
+        let Ok(line) = line else { return steps };
+        // The last line may be incomplete. Its change was not made then.
+        match serde_json::from_str(&line) {
+            Ok(Told::Undo(undo)) => steps.push(undo),
+            Ok(Told::Lease(ms)) => lease = Some(Duration::from_millis(ms)),
+            Err(_) => {}
+        }
+    }
 }
 
 impl Undo {
@@ -153,6 +198,12 @@ impl Undo {
                 };
                 removed(result).with_context(|| format!("{} could not be removed", path.display()))
             }
+            Self::Priority(process) => process.release_all().with_context(|| {
+                format!(
+                    "threads of process {0} still run at idle priority; as root: chrt --all-tasks --other --pid 0 {0}",
+                    process.pid
+                )
+            }),
         }
     }
 }
@@ -214,6 +265,18 @@ mod tests {
                 .to_string()
                 .contains("could not be restored")
         );
+    }
+
+    #[test]
+    fn a_lease_ends_without_a_sign_of_life() {
+        let (sender, lines) = mpsc::channel();
+        let undo = Undo::Remove(PathBuf::from("/nowhere"));
+        for told in [Told::Undo(undo.clone()), Told::Lease(1)] {
+            sender.send(serde_json::to_string(&told).unwrap()).unwrap();
+        }
+        // The other end stays open.
+        assert_eq!(heard(&lines), [undo]);
+        drop(sender);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! Access to the machine for `unfuse` and `unfuse-bench`: the agent, JDKs, the
 //! cache directory, other programs; limits for a program ([`cgroup`], [`cpufreq`],
-//! [`confine`], [`storage`]); a [`guardian`] that restores settings; [`signals`].
+//! [`confine`], [`storage`]) and for threads of a running one ([`priority`]); a [`guardian`] that restores settings; [`signals`].
 //!
 //! ```
 //! use std::process::Command;
@@ -14,6 +14,7 @@ pub mod confine;
 pub mod cpufreq;
 pub mod guardian;
 mod jdk;
+pub mod priority;
 pub mod signals;
 pub mod storage;
 mod trust;

@@ -27,6 +27,8 @@ pub struct Mark {
     pub stage_attempt: i32,
     /// Task attempt id.
     pub task: i64,
+    /// Id of the SQL execution that the task belongs to; -1 outside of one.
+    pub execution: i64,
 }
 
 /// How far a reader has read.
@@ -99,6 +101,7 @@ impl<'a> Marks<'a> {
             Ordering::Relaxed,
         );
         entry[4].store(mark.task as u64, Ordering::Relaxed);
+        entry[5].store(mark.execution as u64, Ordering::Relaxed);
         entry[0].store(published(ticket), Ordering::Release);
     }
 
@@ -138,7 +141,7 @@ impl<'a> Marks<'a> {
                 cursor.next += 1;
                 continue;
             }
-            let words: [u64; 5] = std::array::from_fn(|word| entry[word].load(Ordering::Relaxed));
+            let words: [u64; 6] = std::array::from_fn(|word| entry[word].load(Ordering::Relaxed));
             fence(Ordering::Acquire);
             if entry[0].load(Ordering::Relaxed) != stamp {
                 continue;
@@ -156,6 +159,7 @@ impl<'a> Marks<'a> {
                 stage: words[3] as i32,
                 stage_attempt: (words[3] >> 32) as i32,
                 task: words[4] as i64,
+                execution: words[5] as i64,
             });
         }
     }
@@ -178,6 +182,7 @@ mod tests {
             stage: 3,
             stage_attempt: 0,
             task,
+            execution: task + 1,
         }
     }
 

@@ -308,6 +308,7 @@ fn mark(task: i64) -> Mark {
         stage: task as i32,
         stage_attempt: task as i32,
         task,
+        execution: task,
     }
 }
 

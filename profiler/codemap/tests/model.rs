@@ -387,6 +387,7 @@ fn marks_come_in_order_and_a_slow_reader_learns_what_it_missed() {
         stage: -1,
         stage_attempt: 2,
         task,
+        execution: -1,
     };
     for task in 0..10 {
         map.marks().push(&mark(task));

@@ -313,6 +313,7 @@ mod tests {
                 stage: 3,
                 stage_attempt: 0,
                 task,
+                execution: -1,
             };
             spans.add(&mark, |task| task);
         }

@@ -8,6 +8,7 @@ mod graph_index;
 mod names;
 mod notes;
 mod page;
+mod proof;
 mod ranking;
 mod request;
 mod simple;
@@ -24,6 +25,7 @@ pub use notes::notes;
 pub use page::contention;
 #[cfg(test)]
 pub(crate) use page::declare;
+pub use proof::{Experiment, ProofAnswer, ProofQuery, ProofVerdict};
 pub use request::Request;
 pub use text::render;
 pub use window::Window;

@@ -18,6 +18,7 @@ mod plans;
 mod planted_links;
 mod plugin;
 mod pod;
+mod prove;
 mod push;
 mod python;
 mod recipes;

@@ -4,6 +4,7 @@ mod alert;
 mod choices;
 mod follow;
 mod input;
+mod prove;
 mod when;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ use unfuse_report::check::Limit;
 use self::alert::Printed;
 use self::choices::{BlockedSource, GraphFormat, Rank, SplitMode, Stages, What};
 use self::input::{Part, Source, folded, read};
+use self::prove::Prove;
 use crate::follow::interval;
 use crate::output::{form, write_plain_to};
 use crate::remote;
@@ -94,11 +96,17 @@ pub struct Blame {
     /// becomes true
     #[arg(long, value_name = "PART", conflicts_with_all = ["victim", "folded", "graph"])]
     alert: Option<Limit>,
+    #[command(flatten)]
+    prove: Prove,
 }
 
 impl Blame {
     /// Prints the answer.
     pub fn execute(self) -> Result<ExitCode> {
+        if let (Some(victim), Some(culprit)) = (&self.victim, self.prove.culprit()) {
+            let output = (self.json, self.output.as_deref());
+            return self.prove.execute(&self.dir, (victim, culprit), output);
+        }
         if self.follow {
             return follow::follow(&self);
         }

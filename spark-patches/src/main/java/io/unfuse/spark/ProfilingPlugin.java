@@ -135,7 +135,12 @@ public final class ProfilingPlugin implements SparkPlugin {
         public void onTaskStart() {
             try {
                 TaskContext task = TaskContext.get();
-                Agent.taskStart(task.stageId(), task.stageAttemptNumber(), task.taskAttemptId());
+                String execution = task.getLocalProperty("spark.sql.execution.id");
+                Agent.taskStart(
+                        task.stageId(),
+                        task.stageAttemptNumber(),
+                        task.taskAttemptId(),
+                        execution == null ? -1 : Long.parseLong(execution));
                 TaskMeter.taskStarted(task);
                 RecordTap.taskStarted(task);
                 PythonWorkers.taskStarted(task);

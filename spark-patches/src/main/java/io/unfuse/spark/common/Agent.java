@@ -15,7 +15,7 @@ public final class Agent {
 
     /** The agent's functions; {@link Native} in production, a recorder in tests. */
     interface Link {
-        void taskStart(int stage, int stageAttempt, long taskAttemptId);
+        void taskStart(int stage, int stageAttempt, long taskAttemptId, long execution);
 
         void taskEnd();
 
@@ -39,8 +39,9 @@ public final class Agent {
     static final Link NATIVE =
             new Link() {
                 @Override
-                public void taskStart(int stage, int stageAttempt, long taskAttemptId) {
-                    Native.taskStart(stage, stageAttempt, taskAttemptId);
+                public void taskStart(
+                        int stage, int stageAttempt, long taskAttemptId, long execution) {
+                    Native.taskStart(stage, stageAttempt, taskAttemptId, execution);
                 }
 
                 @Override
@@ -89,13 +90,17 @@ public final class Agent {
         link = other;
     }
 
-    public static void taskStart(int stage, int stageAttempt, long taskAttemptId) {
+    /**
+     * Marks the calling thread as running a task; {@code execution} is -1 outside of SQL
+     * executions.
+     */
+    public static void taskStart(int stage, int stageAttempt, long taskAttemptId, long execution) {
         Link agent = link;
         if (agent == null) {
             return;
         }
         try {
-            agent.taskStart(stage, stageAttempt, taskAttemptId);
+            agent.taskStart(stage, stageAttempt, taskAttemptId, execution);
         } catch (Throwable error) {
             gone(error);
         }

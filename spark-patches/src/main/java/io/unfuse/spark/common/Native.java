@@ -8,8 +8,8 @@ package io.unfuse.spark.common;
 final class Native {
     private Native() {}
 
-    /** Marks the calling thread as running a task. */
-    static native void taskStart(int stage, int stageAttempt, long taskAttemptId);
+    /** Marks the calling thread as running a task of a SQL execution; -1 outside of one. */
+    static native void taskStart(int stage, int stageAttempt, long taskAttemptId, long execution);
 
     /** Marks the calling thread as idle. */
     static native void taskEnd();

@@ -20,7 +20,7 @@ class AgentTest {
     @Test
     void withoutTheAgentNothingHappens() {
         Agent.use(Agent.NATIVE);
-        Agent.taskStart(1, 0, 2);
+        Agent.taskStart(1, 0, 2, -1);
         Agent.taskEnd();
         assertFalse(Agent.event(new Json()));
         Agent.flush(10);
@@ -47,7 +47,8 @@ class AgentTest {
         Agent.use(
                 new Agent.Link() {
                     @Override
-                    public void taskStart(int stage, int stageAttempt, long taskAttemptId) {
+                    public void taskStart(
+                            int stage, int stageAttempt, long taskAttemptId, long execution) {
                         throw new IllegalStateException("taskStart");
                     }
 

@@ -33,7 +33,8 @@ public final class Recorder implements Agent.Link {
     }
 
     @Override
-    public synchronized void taskStart(int stage, int stageAttempt, long taskAttemptId) {
+    public synchronized void taskStart(
+            int stage, int stageAttempt, long taskAttemptId, long execution) {
         tasks.add(
                 "start "
                         + stage
