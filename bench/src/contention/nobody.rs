@@ -128,7 +128,7 @@ struct Measured {
 /// Runs the query in all ways and writes `contention-nobody.md`.
 pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> {
     if asked.runs < 2 {
-        bail!("--parts nobody needs at least 2 --runs, for the noise of the slow-down");
+        bail!("at least 2 --runs are needed, for the noise of the slow-down");
     }
     let page = Measuring::begin(results, "contention-nobody", &MEASURES)?;
     let dir = tempfile::Builder::new()

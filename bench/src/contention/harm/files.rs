@@ -100,10 +100,7 @@ fn write(path: &Path, bytes: u64) -> Result<()> {
         if written >= bytes {
             break;
         }
-        let line = format!(
-            "{number} a line of some text that nobody needs {}\n",
-            number * 7919
-        );
+        let line = format!("{number} a line of some text of no use {}\n", number * 7919);
         to.write_all(line.as_bytes())?;
         written += line.len() as u64;
     }
