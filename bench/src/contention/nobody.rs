@@ -33,7 +33,7 @@ const CAUSES: [(&str, &str); 4] = [
     ),
     (
         "a sleep",
-        "SELECT count(*) FROM range(0, 2400, 1, 4) WHERE length(reflect('Neighbours', 'spin', 1000, 5, id)) > 0",
+        "SELECT count(*) FROM range(0, 2400, 1, 4) WHERE length(reflect('Neighbours', 'spin', 1000, 20, id)) > 0",
     ),
     (
         "own garbage",
@@ -203,7 +203,11 @@ impl Measured {
     /// What is said more of the neighbours, of that time, %.
     fn accused(&self, cause: usize) -> Vec<f64> {
         let slower = self.slower(cause);
-        let mean = slower.iter().sum::<f64>() / slower.len() as f64;
+        let (mean, half) = stats::mean_and_half_width(&slower);
+        // A part of a slow-down that could be noise says nothing.
+        if mean <= half {
+            return Vec::new();
+        }
         let slowed = Self::values(&self.said, How::Slowed(cause)).iter();
         let base = Self::values(&self.said, How::Base).iter();
         let more = slowed.zip(base).map(|(slowed, base)| slowed - base);
@@ -235,6 +239,7 @@ impl Measured {
             .collect();
         let what = "the query's time beside the neighbours ÷ alone";
         figures.push(Figure::from_logs("beside", what, &logs));
+        figures.retain(|figure| figure.value.is_finite());
         figures
     }
 
