@@ -23,6 +23,10 @@ const MOST_LINES: usize = 2 << 20;
 const LENGTH: u64 = 16;
 const STATE: u64 = 32;
 const ARRAY: u64 = 32;
+/// Bytes of the line table that show that the statements of a module are others than before.
+const BEGIN: u64 = 48;
+/// The name of the code of a module, or of a text that is executed.
+const MODULE: &str = "<module>";
 /// The type of an object, and the number of items of a code object since 3.11.
 const TYPE: usize = 8;
 const ITEMS: usize = 16;
@@ -41,6 +45,8 @@ pub(super) struct Code {
     lines: Rc<Lines>,
     /// What another object at this address would have different.
     identity: Identity,
+    /// Of a module, the begin of its line table: texts that are executed one after the other can differ in nothing else.
+    begin: Option<Vec<u8>>,
     /// Length of the code, bytes; 0 if unknown.
     length: i64,
 }
@@ -82,8 +88,11 @@ impl Codes {
     ) -> Option<&Code> {
         let identity = identify(address, kind, layout, memory)?;
         // Another object may have got the address of one that is gone.
-        let is_known = |code: &&Code| code.identity == identity;
-        if self.by_address.get(&address).filter(is_known).is_none() {
+        let is_known = self.by_address.get(&address).is_some_and(|code| {
+            code.identity == identity
+                && (code.begin.is_none() || code.begin == begin(identity, memory))
+        });
+        if !is_known {
             let code = read(identity, layout, memory)?;
             if self.by_address.len() >= MOST_CODES || self.size >= MOST_LINES {
                 self.by_address.clear();
@@ -113,7 +122,15 @@ fn identify(address: u64, kind: u64, layout: &Layout, memory: &mut Snapshot) -> 
     })
 }
 
-fn read(identity: Identity, layout: &Layout, memory: &Snapshot) -> Option<Code> {
+/// The first bytes of a line table. What follows a shorter table is not compared.
+fn begin(identity: Identity, memory: &mut Snapshot) -> Option<Vec<u8>> {
+    let length = memory.word(identity.lines.checked_add(LENGTH)?)?;
+    let begin = identity.lines.checked_add(ARRAY)?;
+    let bytes = memory.get(begin, length.min(BEGIN) as usize)?;
+    Some(bytes.to_vec())
+}
+
+fn read(identity: Identity, layout: &Layout, memory: &mut Snapshot) -> Option<Code> {
     let of = &layout.code;
     let function = Function {
         name: text(identity.name, LONGEST_NAME, layout, memory)?,
@@ -126,7 +143,12 @@ fn read(identity: Identity, layout: &Layout, memory: &Snapshot) -> Option<Code> 
         0 => 0,
         _ => i64::try_from(identity.items).ok()?.checked_mul(2)?,
     };
+    let begin = match function.name == MODULE {
+        true => begin(identity, memory),
+        false => None,
+    };
     Some(Code {
+        begin,
         function: Rc::new(function),
         lines: Rc::new(lines),
         identity,

@@ -5,9 +5,9 @@ use std::slice::from_ref;
 use unfuse_postprocess::WaitReason;
 
 use super::CauseKind;
-use super::Part;
 use super::difference::{Side, difference};
 use super::parts::{Amount, Cause, OperatorFacts, Run};
+use super::{Part, add_commands};
 use crate::numbered::Key;
 
 fn key(name: &str) -> Key {
@@ -155,4 +155,30 @@ fn half_the_slots_take_twice_as_long() {
     );
     after.slots = 1.0;
     assert_eq!(parts(&base(), &after), [(CauseKind::Slots, 3.5)]);
+}
+
+#[test]
+fn a_line_leads_to_the_command_that_shows_lines_whatever_its_operator_is_called() {
+    for (line, option) in [
+        (Some("clean(job.py:12)"), "--by line"),
+        (None, "--kind off-cpu"),
+    ] {
+        let name = "MapInPandas, most of it in pieces";
+        let mut run = run(&[(name, 4.0, 1_000, false)], &[]);
+        if let Some(facts) = run.operators.get_mut(&key(name)) {
+            facts.kind = unfuse_postprocess::OperatorKind::Python;
+        }
+        if let Some(line) = line {
+            let lines = [(line.to_owned(), 4e9)];
+            run.python.insert(key(name), lines.into());
+        }
+        let mut parts = Side::new(&[run]).parts();
+        add_commands(&mut parts, "profile", 7, None, true);
+        let python = parts.iter().find(|part| part.kind == CauseKind::Python);
+        let command = python.and_then(|part| part.command.as_deref());
+        assert!(
+            command.is_some_and(|command| command.ends_with(option)),
+            "{parts:?}"
+        );
+    }
 }
