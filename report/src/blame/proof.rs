@@ -174,9 +174,14 @@ impl ProofAnswer {
                         proof.culprit_free_cpus,
                         proof.culprit_held_cpus
                     ),
-                    Some((_, faster)) if faster.high < 0.0 => {
-                        format!("{} got slower: {}.", self.victim.name(), percent(faster))
-                    }
+                    Some((_, faster)) if faster.high < 0.0 => format!(
+                        "{} progressed {:.0}% slower ({:.0} to {:.0}%): other processes took the CPUs, or it waited for a thread \
+                         that was held back.",
+                        self.victim.name(),
+                        -100.0 * faster.value,
+                        -100.0 * faster.high,
+                        -100.0 * faster.low
+                    ),
                     Some((_, faster)) => format!(
                         "{} progressed {}, which can be chance.",
                         self.victim.name(),
@@ -259,7 +264,7 @@ mod tests {
         let text = answer(1.5, 1.0, 8).render();
         assert!(text.contains("nothing to hold back"), "{text}");
         let text = answer(0.5, 0.1, 8).render();
-        assert!(text.contains("query 3 got slower: -50% faster"), "{text}");
+        assert!(text.contains("query 3 progressed 50% slower ("), "{text}");
         let few = answer(1.5, 0.1, 5);
         let text = few.render();
         assert!(

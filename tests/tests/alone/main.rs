@@ -3,5 +3,6 @@
 mod blame;
 mod impact;
 mod locks;
+mod prove;
 mod switches;
 mod waits;

@@ -18,7 +18,6 @@ mod plans;
 mod planted_links;
 mod plugin;
 mod pod;
-mod prove;
 mod push;
 mod python;
 mod recipes;
