@@ -70,7 +70,9 @@ impl Running {
 
     fn open(&self) -> Interpreter {
         let pid = self.child.id();
-        Interpreter::open(pid, Born::of(pid).unwrap()).unwrap()
+        // A process that runs on changes what is read, so a worker is tried several times too.
+        let tries = (0..5).map(|_| Interpreter::open(pid, Born::of(pid).unwrap()));
+        tries.flatten().next().expect("an interpreter")
     }
 
     fn send(&self, signal: Signal) {
