@@ -21,6 +21,7 @@ pub mod identity;
 pub mod interpreter;
 mod launch;
 mod launch_plan;
+mod loaded;
 mod manager;
 pub mod maps;
 mod memory;

@@ -1,16 +1,12 @@
 //! Symbols that a loaded program or library exports, read from the memory of its process: no file is opened, and nothing
 //! depends on where the process has its root.
 
-use object::Endianness;
-use object::elf::{
-    DT_GNU_HASH, DT_STRTAB, DT_SYMTAB, FileHeader64, PT_DYNAMIC, PT_LOAD, SHN_UNDEF,
-};
-use object::read::elf::{FileHeader, ProgramHeader};
+use object::elf::{DT_GNU_HASH, DT_STRTAB, DT_SYMTAB, PT_DYNAMIC, SHN_UNDEF};
+use object::read::elf::ProgramHeader;
 
+use crate::loaded::LoadedFile;
 use crate::memory::Memory;
 
-/// Most bytes at the begin of a file that are read for its program headers.
-const HEADER_BYTES: usize = 4096;
 /// Most entries of a dynamic section.
 const MOST_ENTRIES: u64 = 512;
 /// Most symbols of one hash bucket that are compared.
@@ -31,17 +27,10 @@ pub(super) struct Exports<'a> {
 impl<'a> Exports<'a> {
     /// Of the file that begins at this address. `None` if it exports nothing in the usual way.
     pub(super) fn at(base: u64, memory: &'a Memory) -> Option<Self> {
-        let mut bytes = vec![0; HEADER_BYTES];
-        let length = memory.read(&mut bytes, base);
-        bytes.truncate(length);
-        let header = FileHeader64::<Endianness>::parse(&*bytes).ok()?;
-        let endian = header.endian().ok()?;
-        let segments = header.program_headers(endian, &*bytes).ok()?;
-        let first = segments.iter().find(|s| s.p_type(endian) == PT_LOAD)?;
-        let stated = first.p_vaddr(endian).checked_sub(first.p_offset(endian))?;
-        let bias = base.checked_sub(stated)?;
-        let dynamic = segments.iter().find(|s| s.p_type(endian) == PT_DYNAMIC)?;
-        let start = bias.checked_add(dynamic.p_vaddr(endian))?;
+        let file = LoadedFile::read(base, memory)?;
+        let bias = file.bias;
+        let dynamic = file.segment(PT_DYNAMIC)?;
+        let start = bias.checked_add(dynamic.p_vaddr(file.endian))?;
         let entry = |tag: u32| {
             (0..MOST_ENTRIES).find_map(|at| {
                 let words: [u8; 16] = memory.array(start.checked_add(16 * at)?)?;

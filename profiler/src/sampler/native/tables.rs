@@ -4,17 +4,15 @@ use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianSlice, LittleEndian, RegisterRule,
     UnwindContext, UnwindSection,
 };
-use object::Endianness;
-use object::elf::{FileHeader64, PT_GNU_EH_FRAME, PT_LOAD};
-use object::read::elf::{FileHeader, ProgramHeader};
+use object::elf::{PT_GNU_EH_FRAME, PT_LOAD};
+use object::read::elf::ProgramHeader;
 
 use super::Frame;
 use crate::arch;
+use crate::loaded::LoadedFile;
 use crate::maps::Mapping;
 use crate::memory::Memory;
 
-/// Most bytes at the start of a library that are read for its program headers.
-const HEADER_BYTES: usize = 4096;
 /// Longest description of a function, bytes: it is interpreted for each new address.
 const LONGEST_ENTRY: usize = 64 << 10;
 
@@ -77,20 +75,9 @@ pub(super) struct UnwindTables {
 impl UnwindTables {
     /// Reads the tables of a library from memory, if they have at most `room` bytes.
     pub(super) fn read(mapping: &Mapping, memory: &Memory, room: usize) -> Option<Self> {
-        let base = mapping.header?;
-        let mut bytes = vec![0; HEADER_BYTES];
-        let length = memory.read(&mut bytes, base);
-        bytes.truncate(length);
-        let header = FileHeader64::<Endianness>::parse(&*bytes).ok()?;
-        let endian = header.endian().ok()?;
-        let segments = header.program_headers(endian, &*bytes).ok()?;
-        let loaded = || segments.iter().filter(|s| s.p_type(endian) == PT_LOAD);
-        let first = loaded().next()?;
-        let stated = first.p_vaddr(endian).checked_sub(first.p_offset(endian))?;
-        let bias = base.checked_sub(stated)?;
-        let index = segments
-            .iter()
-            .find(|s| s.p_type(endian) == PT_GNU_EH_FRAME)?;
+        let file = LoadedFile::read(mapping.header?, memory)?;
+        let (bias, endian) = (file.bias, file.endian);
+        let index = file.segment(PT_GNU_EH_FRAME)?;
         let mut left = room;
         let mut read = |start: u64, length: u64| {
             let length = usize::try_from(length).ok()?;
@@ -103,7 +90,8 @@ impl UnwindTables {
         let index = read(index_start, index.p_memsz(endian))?;
         let frames_start = frames_address(&index, index_start)?;
         // No header gives its length. It ends with its segment, or where the index begins.
-        let segment_end = loaded().find_map(|s| {
+        let mut loaded = file.segments.iter().filter(|s| s.p_type(endian) == PT_LOAD);
+        let segment_end = loaded.find_map(|s| {
             let end = s.p_vaddr(endian).checked_add(s.p_filesz(endian))?;
             (s.p_vaddr(endian)..end)
                 .contains(&frames_start)
