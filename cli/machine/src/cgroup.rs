@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail};
 
 use crate::guardian::{Guardian, Undo};
+use crate::priority::is_held_back;
 
 /// Period of the CPU bandwidth limit, µs. It is short so that an unfinished period hardly changes a run's time.
 const PERIOD_US: u64 = 20_000;
@@ -251,12 +252,7 @@ fn is_idle() -> bool {
     if read("/proc/sys/kernel/sched_autogroup_enabled").trim() == "1" {
         return false;
     }
-    let text = read("/proc/self/stat");
-    let policy = text
-        .rsplit(')')
-        .next()
-        .and_then(|rest| rest.split_whitespace().nth(38));
-    policy == Some("5")
+    is_held_back(std::process::id())
 }
 
 #[cfg(test)]

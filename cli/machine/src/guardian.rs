@@ -47,7 +47,7 @@ pub enum Undo {
 /// A line to the guardian.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum Told {
+enum Message {
     Undo(Undo),
     /// Undo everything if the next line takes longer, ms.
     Lease(u64),
@@ -88,19 +88,19 @@ impl Guardian {
     /// # Errors
     /// If the guardian has ended. The change must not be made then.
     pub fn will(&mut self, undo: &Undo) -> Result<()> {
-        self.tell(&Told::Undo(undo.clone()))
+        self.send(&Message::Undo(undo.clone()))
     }
 
-    /// Has the guardian undo everything and end if it hears nothing from this process for this time. To be called again and again.
+    /// Has the guardian undo everything and end if this process sends nothing for this time. To be called again before it is over.
     ///
     /// # Errors
     /// If the guardian has ended.
     pub fn expect_again_within(&mut self, lease: Duration) -> Result<()> {
-        self.tell(&Told::Lease(lease.as_millis() as u64))
+        self.send(&Message::Lease(lease.as_millis() as u64))
     }
 
-    fn tell(&mut self, told: &Told) -> Result<()> {
-        let mut line = serde_json::to_string(told)?;
+    fn send(&mut self, message: &Message) -> Result<()> {
+        let mut line = serde_json::to_string(message)?;
         line.push('\n');
         self.pipe
             .write_all(line.as_bytes())
@@ -150,7 +150,7 @@ pub fn guard() -> Result<()> {
             .for_each(drop);
     });
     let mut failures = Vec::new();
-    for undo in heard(&lines).iter().rev() {
+    for undo in steps(&lines).iter().rev() {
         if let Err(error) = undo.run() {
             failures.push(format!("{error:#}"));
         }
@@ -162,7 +162,7 @@ pub fn guard() -> Result<()> {
 }
 
 /// The steps that are to be undone, when the pipe closes or a lease ends.
-fn heard(lines: &mpsc::Receiver<String>) -> Vec<Undo> {
+fn steps(lines: &mpsc::Receiver<String>) -> Vec<Undo> {
     let mut steps = Vec::new();
     let mut lease = None;
     loop {
@@ -173,8 +173,8 @@ fn heard(lines: &mpsc::Receiver<String>) -> Vec<Undo> {
         let Ok(line) = line else { return steps };
         // The last line may be incomplete. Its change was not made then.
         match serde_json::from_str(&line) {
-            Ok(Told::Undo(undo)) => steps.push(undo),
-            Ok(Told::Lease(ms)) => lease = Some(Duration::from_millis(ms)),
+            Ok(Message::Undo(undo)) => steps.push(undo),
+            Ok(Message::Lease(ms)) => lease = Some(Duration::from_millis(ms)),
             Err(_) => {}
         }
     }
@@ -271,11 +271,13 @@ mod tests {
     fn a_lease_ends_without_a_sign_of_life() {
         let (sender, lines) = mpsc::channel();
         let undo = Undo::Remove(PathBuf::from("/nowhere"));
-        for told in [Told::Undo(undo.clone()), Told::Lease(1)] {
-            sender.send(serde_json::to_string(&told).unwrap()).unwrap();
+        for message in [Message::Undo(undo.clone()), Message::Lease(1)] {
+            sender
+                .send(serde_json::to_string(&message).unwrap())
+                .unwrap();
         }
         // The other end stays open.
-        assert_eq!(heard(&lines), [undo]);
+        assert_eq!(steps(&lines), [undo]);
         drop(sender);
     }
 

@@ -62,7 +62,7 @@ impl Process {
     /// # Errors
     /// The system's.
     pub fn release(self, tid: u32) -> io::Result<()> {
-        if policy(tid) != Some(libc::SCHED_IDLE) {
+        if !is_held_back(tid) {
             return Ok(());
         }
         set_policy(tid, libc::SCHED_OTHER)
@@ -81,7 +81,7 @@ impl Process {
                 })
                 .collect();
             let waiting = threads.iter().map(|(_, tid)| *tid);
-            held.extend(waiting.filter(|tid| policy(*tid) == Some(libc::SCHED_IDLE)));
+            held.extend(waiting.filter(|tid| is_held_back(*tid)));
             processes = threads
                 .iter()
                 .flat_map(|(pid, tid)| children(*pid, *tid))
@@ -116,8 +116,7 @@ impl Process {
 /// Whether this process may undo what [`Process::hold_back`] does. Tries it on a thread of its own.
 pub fn may_release() -> bool {
     let tried = std::thread::spawn(|| {
-        // 0 is the calling thread.
-        policy(0) == Some(libc::SCHED_IDLE)
+        is_held_back(0)
             || (set_policy(0, libc::SCHED_IDLE).is_ok() && set_policy(0, libc::SCHED_OTHER).is_ok())
     });
     tried.join().unwrap_or(false)
@@ -140,6 +139,11 @@ fn children(pid: u32, tid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{tid}/children")).unwrap_or_default();
     let numbers = text.split_whitespace();
     numbers.filter_map(|number| number.parse().ok()).collect()
+}
+
+/// Whether a thread waits for idle CPUs; 0 is the calling thread.
+pub(crate) fn is_held_back(tid: u32) -> bool {
+    policy(tid) == Some(libc::SCHED_IDLE)
 }
 
 /// The scheduling policy of a thread, without flags.
@@ -169,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_process_with_its_child_is_held_back_and_released() {
-        if !may_release() || policy(0) == Some(libc::SCHED_IDLE) {
+        if !may_release() || is_held_back(0) {
             println!("this user may not do it, which is what `may_release` says");
             return;
         }

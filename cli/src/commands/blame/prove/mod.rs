@@ -21,7 +21,7 @@ use unfuse_machine::signals::IgnoredSignal;
 use unfuse_report::blame::{Experiment, ProofAnswer};
 
 use self::queries::{Application, RunningQuery};
-use self::tasks::{Pair, Tasks};
+use self::tasks::{Pair, Seen, Tasks};
 use crate::output::print;
 use crate::remote;
 
@@ -164,14 +164,13 @@ impl Trial {
             let [shortest, longest] = SLICE_MS;
             let slice = Duration::from_millis(shortest + random() % (longest - shortest));
             let held_first = random().is_multiple_of(2);
-            let first = self.slice(slice, held_first)?;
-            let second = self.slice(slice, !held_first)?;
-            let (victim_ran, culprit_ran) = (first.1.0 || second.1.0, first.1.1 || second.1.1);
-            // Without tasks of both there is nothing to compare.
-            if victim_ran && culprit_ran && !self.tasks.have_ended() {
+            let (first, seen_first) = self.slice(slice, held_first)?;
+            let (second, seen_second) = self.slice(slice, !held_first)?;
+            // Without tasks of both queries there is nothing to compare.
+            if seen_first.or(seen_second).has_both() && !self.tasks.have_ended() {
                 let (held, free) = match held_first {
-                    true => (first.0, second.0),
-                    false => (second.0, first.0),
+                    true => (first, second),
+                    false => (second, first),
                 };
                 self.pairs.push(ProofPair { free, held });
             }
@@ -183,8 +182,8 @@ impl Trial {
         self.tasks.have_ended() || self.seen.iter().any(|seen| seen.elapsed() > PATIENCE)
     }
 
-    /// One slice: what the queries used in it, and whether tasks of the victim and of the culprit ran.
-    fn slice(&mut self, length: Duration, hold: bool) -> Result<(ProofSlice, (bool, bool))> {
+    /// One slice: what the queries used in it, and which tasks ran.
+    fn slice(&mut self, length: Duration, hold: bool) -> Result<(ProofSlice, Seen)> {
         self.tasks.look(false)?;
         self.tasks.take();
         let begun = Instant::now();
@@ -202,14 +201,14 @@ impl Trial {
             self.tasks.release()?;
             self.held += begun.elapsed();
         }
-        let (used, (victim, culprit)) = self.tasks.take();
+        let (used, seen) = self.tasks.take();
         let now = Instant::now();
-        for (seen, ran) in self.seen.iter_mut().zip([victim, culprit]) {
+        for (last, ran) in self.seen.iter_mut().zip([seen.victim, seen.culprit]) {
             if ran {
-                *seen = now;
+                *last = now;
             }
         }
-        Ok((ProofSlice { seconds, ..used }, (victim, culprit)))
+        Ok((ProofSlice { seconds, ..used }, seen))
     }
 
     /// Restores everything.
@@ -259,15 +258,13 @@ impl Trial {
 /// Waits until both queries run tasks.
 fn wait_for(tasks: &mut Tasks, queries: Pair) -> Result<()> {
     let begun = Instant::now();
-    let mut ran = [false; 2];
-    while ran != [true; 2] {
+    let mut seen = Seen::default();
+    while !seen.has_both() {
         tasks.look(false)?;
-        let (_, (victim, culprit)) = tasks.take();
-        ran = [ran[0] || victim, ran[1] || culprit];
-        let missing = if ran[0] {
-            queries.culprit
-        } else {
-            queries.victim
+        seen = seen.or(tasks.take().1);
+        let missing = match seen.victim {
+            true => queries.culprit,
+            false => queries.victim,
         };
         if tasks.have_ended() {
             bail!("the application has ended");

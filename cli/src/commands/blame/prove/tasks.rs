@@ -29,6 +29,28 @@ pub(super) struct Pair {
     pub(super) culprit: i64,
 }
 
+/// The queries of which tasks were seen.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Seen {
+    pub(super) victim: bool,
+    pub(super) culprit: bool,
+}
+
+impl Seen {
+    /// Those of either.
+    pub(super) fn or(self, other: Self) -> Self {
+        Self {
+            victim: self.victim || other.victim,
+            culprit: self.culprit || other.culprit,
+        }
+    }
+
+    /// Whether tasks of both queries were seen.
+    pub(super) fn has_both(self) -> bool {
+        self.victim && self.culprit
+    }
+}
+
 /// The tasks of JVMs.
 #[derive(Debug)]
 pub(super) struct Tasks {
@@ -38,8 +60,8 @@ pub(super) struct Tasks {
     threads: HashMap<(u32, u32), TaskThread>,
     /// CPU time since it was last taken.
     used: ProofSlice,
-    /// Whether tasks of the victim and of the culprit were seen since then.
-    seen: (bool, bool),
+    /// Which tasks were seen since then.
+    seen: Seen,
 }
 
 impl Tasks {
@@ -50,7 +72,7 @@ impl Tasks {
             queries,
             threads: HashMap::new(),
             used: ProofSlice::default(),
-            seen: (false, false),
+            seen: Seen::default(),
         }
     }
 
@@ -100,10 +122,10 @@ impl Tasks {
             let seconds = used.saturating_sub(thread.used).as_secs_f64();
             if thread.execution == self.queries.victim {
                 self.used.victim_cpu_s += seconds;
-                self.seen.0 = true;
+                self.seen.victim = true;
             } else if thread.execution == self.queries.culprit {
                 self.used.culprit_cpu_s += seconds;
-                self.seen.1 = true;
+                self.seen.culprit = true;
             }
             (thread.execution, thread.used) = (execution, used);
             let is_to_be_held = hold && execution == self.queries.culprit;
@@ -128,8 +150,8 @@ impl Tasks {
         Ok(())
     }
 
-    /// What the queries used since this was last asked, and whether tasks of the victim and of the culprit were seen.
-    pub(super) fn take(&mut self) -> (ProofSlice, (bool, bool)) {
+    /// What the queries used since this was last asked, and which tasks were seen.
+    pub(super) fn take(&mut self) -> (ProofSlice, Seen) {
         (
             std::mem::take(&mut self.used),
             std::mem::take(&mut self.seen),
