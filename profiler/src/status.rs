@@ -338,7 +338,9 @@ fn python_message(e: &io::Error) -> String {
         Some(libc::EACCES | libc::EPERM) => format!(
             "the kernel does not allow it ({e}); it does with kernel.yama.ptrace_scope=0, or as root with CAP_SYS_PTRACE"
         ),
-        Some(libc::ENOEXEC) => "their interpreter is none of CPython 3.9 to 3.13".to_owned(),
+        Some(libc::ENOEXEC) => {
+            "their interpreter is none of CPython 3.9 to 3.13, or exports no symbols".to_owned()
+        }
         Some(libc::ECHILD) => "the process that reads them was killed".to_owned(),
         _ => e.to_string(),
     };

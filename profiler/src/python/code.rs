@@ -38,7 +38,7 @@ pub(super) struct Function {
     pub(super) file: String,
 }
 
-/// What is known of a code object.
+/// The names and lines of a code object.
 #[derive(Debug, Clone)]
 pub(super) struct Code {
     pub(super) function: Rc<Function>,

@@ -16,7 +16,7 @@ fn row(task: u64, kind: Kind, units: f64, blocked: i64) -> Interval {
     }
 }
 
-/// Query 1 waits 8 of 10 s for locks. Queries 2 and 3 use as much of the CPUs.
+/// In 10 s, query 1 waits for locks for 8 s. Queries 2 and 3 use the CPUs for 5 s each.
 fn waiting() -> Tables {
     let mut tables = Tables::default();
     for id in [1, 2, 3] {
