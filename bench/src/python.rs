@@ -53,7 +53,7 @@ impl Python {
         let mut body = format!(
             "Spark with two slots, whose Python workers compute in functions, generators and recursions: about {} s of their \
              CPU time in a run, {} Hz. Counted are the workers and the process `unfuse-python` after the first query. A \
-             sample stands for 1/{} s of a worker's CPU time{}.\n\n\
+             sample stands for 1/{} s of a worker's CPU time or, while samples cost more than 1% of it, for more{}.\n\n\
              | run | build | workers, s | sampler, s | sampler, % of the workers |\n|---|---|---|---|---|\n",
             self.seconds,
             self.rate,
