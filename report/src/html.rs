@@ -139,7 +139,7 @@ impl Report<'_> {
     /// If the data cannot be JSON, and of sources that cannot be read.
     pub fn details(&self, progress: &(dyn Fn() + Sync)) -> io::Result<Details> {
         let bundles = self.bundles();
-        let executors = why::Executors::from_profile(self.profile).map_err(io::Error::other)?;
+        let executors = why::Executors::new(self).map_err(io::Error::other)?;
         // First, so that no worker waits for another one's.
         self.line_texts();
         let ((made, frames), sources) = rayon::join(

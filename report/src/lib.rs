@@ -7,6 +7,7 @@ pub mod advise;
 mod analyses;
 pub mod blame;
 mod bundle;
+mod calls;
 pub mod check;
 mod compare;
 mod error;

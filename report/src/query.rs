@@ -15,9 +15,21 @@ use crate::stages::{self, Attempt};
 use crate::verdict::{Digest, NodeCost, SampledTime};
 use crate::{Part, TasksByStage};
 use unfuse_postprocess::{
-    Attribution, Attributor, Evidence, Group, Operator, Owner, PlanNode, Profile, WaitReason,
-    Weight,
+    Attribution, Attributor, BoundaryKind, Evidence, Group, Operator, OperatorKind, Owner, Plan,
+    PlanNode, Profile, Rule, WaitReason, Weight,
 };
+
+/// Samples of operators that ran one by one, and none of generated code, of which a codegen stage counts as dropped.
+const DROPPED_SAMPLES: u64 = 10;
+
+/// Whether all work of an operator is inline where it is fused.
+fn is_inline(node: &PlanNode) -> bool {
+    let Operator { kind, .. } = Operator::from_name(&node.operator);
+    matches!(
+        kind,
+        OperatorKind::Filter | OperatorKind::Project | OperatorKind::Aggregate
+    )
+}
 
 /// The cost of one owner.
 #[derive(Default)]
@@ -121,6 +133,35 @@ impl<'a> Costs<'a> {
         // Without the part by sampling, which vanishes with the number of samples.
         let (least, most) = share.evidence.bounds(whole, u64::MAX);
         [least, most].map(|part| (part * whole as f64) as u64)
+    }
+
+    /// The codegen stages of a plan that did not run as generated code: Spark drops code that is too large or does not
+    /// compile, runs the operators one by one, and the plan does not show it.
+    pub(super) fn dropped_codegen_stages(&self, plan: &Plan) -> BTreeSet<i32> {
+        let mut samples: BTreeMap<i32, [u64; 2]> = BTreeMap::new();
+        for (_, attribution, cost) in &self.stacks {
+            let Owner::Node(_, node) = attribution.owner else {
+                continue;
+            };
+            let Some(stage) = plan.nodes[node].codegen_stage else {
+                continue;
+            };
+            let generated = match attribution.rule {
+                Rule::Region | Rule::CallSite | Rule::BetweenLines | Rule::CodegenStage => true,
+                // Fused, these operators have no class of their own on the stack.
+                Rule::Boundary(BoundaryKind::Operator) | Rule::Metrics(BoundaryKind::Operator)
+                    if is_inline(&plan.nodes[node]) =>
+                {
+                    false
+                }
+                _ => continue,
+            };
+            samples.entry(stage).or_default()[usize::from(generated)] += cost.samples;
+        }
+        let dropped = samples
+            .into_iter()
+            .filter(|(_, [plain, generated])| *generated == 0 && *plain >= DROPPED_SAMPLES);
+        dropped.map(|(stage, _)| stage).collect()
     }
 
     fn range(&self, share: &Share) -> Range {

@@ -17,14 +17,16 @@ spark.read.parquet(f"{data}/supplier.parquet").createOrReplaceTempView("supplier
 spark.read.parquet(lines).createOrReplaceTempView("once")
 spark.read.parquet(*thrice).createOrReplaceTempView("thrice")
 variants = [
-    ("once", "10m"),
-    ("once", "-1"),  # a sort-merge join
-    ("thrice", "10m"),  # more data
+    ("once", "10m", 65535),
+    ("once", "-1", 65535),  # a sort-merge join
+    ("thrice", "10m", 65535),  # more data
+    ("once", "10m", 100),  # generated code that is dropped
 ]
 spark.sparkContext.setJobDescription("revenue by nation")
 for _ in range(rounds):
-    for table, threshold in variants:
+    for table, threshold, limit in variants:
         spark.conf.set("spark.sql.autoBroadcastJoinThreshold", threshold)
+        spark.conf.set("spark.sql.codegen.hugeMethodLimit", limit)
         spark.sql(
             f"""SELECT s_nationkey, l_returnflag, SUM(l_extendedprice * (1 - l_discount)), AVG(l_quantity)
                FROM {table} JOIN supplier ON l_suppkey = s_suppkey GROUP BY s_nationkey, l_returnflag"""

@@ -75,7 +75,9 @@ pub use cell::{CapacityBasis, Cell, CellCulprit, TaskUse, WithheldPart};
 pub use critical_path::critical_path;
 pub use culprit::{Culprit, Holder, Source};
 pub use error::InputError;
-pub use graph::{ByVictim, Edge, Explanation, Flow, Graph, Impact, Key, Node, NodeIndex, Note};
+pub use graph::{
+    ByVictim, COLLECTION, Edge, Explanation, Flow, Graph, Impact, Key, Node, NodeIndex, Note,
+};
 pub use ids::{Executor, HostId, ProcessId, QueryId, StageId, TaskId};
 pub use input::{
     BlockedTime, CsvError, FoldedError, INTERVALS_CSV, Input, StageIndex, from_csv, from_profile,

@@ -16,6 +16,7 @@ const COLOURS: Record<WallTimeKind, string> = {
   contention: "v-waiting",
   gc: "v-waiting",
   waiting: "v-waiting",
+  spill: "v-waiting",
   skew: "v-idle",
   few_tasks: "v-idle",
   scheduling: "v-scheduling",
@@ -28,6 +29,7 @@ const COLOURS: Record<WallTimeKind, string> = {
   another_plan: "v-unknown",
   codegen: "v-unknown",
   slots: "v-unknown",
+  memory: "v-unknown",
 };
 
 /** A row of the table, with the ends of its bar in s. */
@@ -220,6 +222,7 @@ function evidence(part: WallTimePart, query: Query, summary: Summary): string | 
     case "skew":
       return summary.skew ? tab("skew") : undefined;
     case "few_tasks":
+    case "spill":
     case "failed_tasks":
     case "scheduling":
       return tab("stages");

@@ -8,6 +8,7 @@ use unfuse_postprocess::{PYTHON_THREAD, generated_hash, line_name, python_line};
 
 use super::facts::{Facts, Stack, node_name, sum};
 use super::found::Found;
+use crate::calls::has_call;
 use crate::what_if::Saving;
 use crate::words::{bytes, count};
 use unfuse_sizing::what_if::PartKind;
@@ -45,15 +46,6 @@ pub(super) fn opening(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
         );
     }
     found
-}
-
-/// Whether the name of a method begins with one of these.
-fn has_call(frames: &[Arc<Frame>], names: &[String]) -> bool {
-    frames.iter().any(|frame| {
-        let method = || frame.class.bytes().chain(*b".").chain(frame.method.bytes());
-        let mut names = names.iter();
-        names.any(|name| method().take(name.len()).eq(name.bytes()))
-    })
 }
 
 /// Operators whose names begin so: all together, by the one with most CPU time.

@@ -4,6 +4,7 @@
 mod advice;
 mod alert;
 mod answer;
+mod cpu;
 mod graph_index;
 mod names;
 mod notes;
@@ -20,6 +21,7 @@ use unfuse_contention::{Filter, Options, QueryId};
 
 pub use alert::Alert;
 pub use answer::Answer;
+pub(crate) use cpu::{CpuWaits, cpu_waits};
 pub use graph_index::GraphIndex;
 pub use notes::notes;
 pub use page::contention;

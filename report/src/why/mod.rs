@@ -6,9 +6,12 @@
 //! difference of these parts. What another plan, other data or other slots explain is taken out of them first.
 
 mod difference;
+mod known;
 mod metrics;
 mod page;
 mod parts;
+mod python;
+mod slots;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -22,14 +25,17 @@ use serde::Serialize;
 use ts_rs::TS;
 use unfuse_postprocess::normalised;
 
-use crate::words::shell;
+use crate::blame::{CpuWaits, cpu_waits};
+use crate::words::{name, shell};
 use crate::{QuerySummary, Report, ReportError};
 use difference::{Side, difference};
+use known::heaps_differ;
 
 pub(crate) use metrics::Basis;
 pub(crate) use page::{EarlierRuns, wall_times};
 pub use page::{WallTime, WallTimeChange};
-pub(crate) use parts::{Executors, Run};
+pub(crate) use parts::Run;
+pub(crate) use slots::Executors;
 pub use text::render;
 pub(crate) use words::plan_text;
 
@@ -46,6 +52,8 @@ pub enum CauseKind {
     Codegen,
     /// More or fewer slots.
     Slots,
+    /// A smaller or larger heap.
+    Memory,
     /// CPU time of an operator.
     Operator,
     /// Python operators and their workers.
@@ -58,6 +66,8 @@ pub enum CauseKind {
     Gc,
     /// Tasks waited for something else.
     Waiting,
+    /// Tasks wrote to disk what did not fit into memory, and read it back.
+    Spill,
     /// Slots waited for the last tasks of a stage.
     Skew,
     /// Stages had fewer tasks than slots.
@@ -98,6 +108,10 @@ pub struct Part {
     #[serde(skip)]
     #[ts(skip)]
     has_line: bool,
+    /// Whether tasks waited for a CPU.
+    #[serde(skip)]
+    #[ts(skip)]
+    is_cpu_wait: bool,
 }
 
 /// Runs of the query in one profile.
@@ -157,12 +171,18 @@ impl Answer {
             Some(_) => of(report).common(of(against)),
             None => of(report),
         };
-        let runs = runs(report, &now, basis)?;
-        let after = Side::new(&runs);
+        let mut runs = runs(report, &now, basis)?;
         let mut notes = notes(report);
-        let (before_runs, parts) = match before {
+        let (before_runs, after, parts) = match before {
             Some(before) => {
-                let side = Side::new(&self::runs(against, &before, basis)?);
+                let mut old = self::runs(against, &before, basis)?;
+                if let (Some(old), Some(new)) = (old.first_mut(), runs.first_mut())
+                    && heaps_differ(old.heap_bytes, new.heap_bytes)
+                {
+                    old.collected = waits_of(against, before[0])?.collected;
+                    new.collected = waits_of(report, now[0])?.collected;
+                }
+                let (side, after) = (Side::new(&old), Side::new(&runs));
                 let parts = difference(&side, &after);
                 if question.against.is_some() {
                     notes.extend(self::notes(against));
@@ -185,9 +205,14 @@ impl Answer {
                         b.name
                     ));
                 }
-                (Some(described(against, &before, side.wall.s)), parts)
+                let before = described(against, &before, side.wall.s);
+                (Some(before), after, parts)
             }
-            None => (None, after.parts()),
+            None => {
+                let after = Side::new(&runs);
+                let parts = after.parts();
+                (None, after, parts)
+            }
         };
         notes.dedup();
         let first = &report.summary.queries[now[0]];
@@ -203,6 +228,7 @@ impl Answer {
             parts,
             notes,
         };
+        answer.name_neighbours(report, now[0]);
         let query = answer.now.queries.first().copied().unwrap_or_default();
         let other = answer.before.as_ref().map(|before| &*before.profile);
         let has_samples = !report.profile.groups.is_empty();
@@ -215,6 +241,30 @@ impl Answer {
         );
         Ok(answer)
     }
+}
+
+impl Answer {
+    /// Names who had the CPUs, in the part about waits for them, if that is more than before or there is no comparison.
+    fn name_neighbours(&mut self, report: &Report<'_>, at: usize) {
+        let mut parts = self.parts.iter_mut();
+        let waits = parts.find(|part| part.is_cpu_wait && part.seconds > 0.0);
+        let Some(part) = waits else { return };
+        match waits_of(report, at).map(|waits| waits.main) {
+            Ok(Some(who)) => part.what += &format!(", most of it behind {}", name(&who)),
+            Ok(None) => {}
+            Err(error) => self
+                .notes
+                .push(format!("who had the CPUs is not known: {error}")),
+        }
+    }
+}
+
+/// Who had the CPUs for which a run waited.
+fn waits_of(report: &Report<'_>, at: usize) -> Result<CpuWaits, ReportError> {
+    let summary = &report.summary.queries[at];
+    let app = report.summary.applications.get(summary.app);
+    let app = app.map_or("", |app| &app.id);
+    cpu_waits(report.profile, app, summary.query)
 }
 
 /// Says which command shows more of each part of a query's wall time. `other` is the profile that it is compared with. Some commands
@@ -232,7 +282,7 @@ fn add_commands(
             CauseKind::AnotherPlan | CauseKind::Codegen | CauseKind::Data => other
                 .filter(|other| *other != profile)
                 .map(|other| format!("unfuse report {shown} --against {} --open", shell(other))),
-            CauseKind::Operator | CauseKind::Task if has_samples => {
+            CauseKind::Operator | CauseKind::Task | CauseKind::Spill if has_samples => {
                 Some(format!("unfuse top {shown} --query {query} --by line"))
             }
             CauseKind::Python if part.has_line => {
@@ -397,7 +447,7 @@ fn position(report: &Report<'_>, query: i64) -> Result<usize, ReportError> {
 }
 
 fn runs(report: &Report<'_>, at: &Positions, basis: Basis) -> Result<Vec<Run>, ReportError> {
-    let executors = Executors::from_profile(report.profile)?;
+    let executors = Executors::new(report)?;
     let runs = at
         .iter()
         .filter_map(|at| Run::from_samples(report, *at, &executors, basis));

@@ -10,7 +10,8 @@ use unfuse_postprocess::Period;
 
 use super::difference::{Side, difference};
 use super::metrics::Basis;
-use super::parts::{Executors, Run};
+use super::parts::Run;
+use super::slots::Executors;
 use super::{Part, add_commands, has_ended};
 use crate::compare::matched_runs;
 use crate::{QuerySummary, Report};
@@ -64,7 +65,7 @@ impl EarlierRuns {
     /// # Errors
     /// If tables of `before` cannot be read.
     pub(crate) fn new(before: &Report<'_>, now: &Report<'_>) -> Result<Self, FormatError> {
-        let executors = Executors::from_profile(before.profile)?;
+        let executors = Executors::new(before)?;
         let of = |report: &Report<'_>| Basis::from_profile(report.profile);
         let basis = of(before).common(of(now));
         let matched = matched_runs(before, now);

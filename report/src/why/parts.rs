@@ -1,19 +1,20 @@
 //! Where the wall time of one run of a query went.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use unfuse_format::{ApplicationRow, ExecutorRow, FormatError, StageAttempt, TaskRow};
+use unfuse_format::{StageAttempt, TaskRow};
 use unfuse_postprocess::{
-    Group, Operator, OperatorKind, Owner, PlanNode, Profile, WaitReason, Weight, line_name,
-    normalised, python_line,
+    Group, Operator, OperatorKind, Owner, PYTHON_THREAD, PlanNode, Profile, WaitReason, Weight,
+    line_name, normalised, python_line,
 };
 
 use super::metrics::{self, Basis};
+use super::slots::{self, Executors};
 use super::timeline::{Gaps, Part as StagePart, Span, divide};
+use crate::calls::is_spill;
 use crate::numbered::{Key, Numbered};
 use crate::query::{self, Costs};
 use crate::stages::{self, Attempt};
-use crate::verdict::slots_at;
 use crate::{Part, Report};
 
 /// What took a part of the wall time.
@@ -33,6 +34,10 @@ pub(super) enum Cause {
     StageCpu(String),
     /// Tasks waited.
     Wait(WaitReason),
+    /// Tasks spilled to disk, or read that back.
+    Spill,
+    /// Slots had tasks of other queries.
+    TakenSlots,
     /// Slots had no task because the stage has too few.
     FewTasks,
     /// Slots had no task because the others of the stage were done.
@@ -56,6 +61,7 @@ impl Cause {
                 | Self::Heading(_)
                 | Self::StageCpu(_)
                 | Self::Wait(_)
+                | Self::Spill
                 | Self::FailedTasks
                 | Self::Unknown
                 | Self::UnknownWait
@@ -109,8 +115,16 @@ pub(crate) struct Run {
     pub(super) python: PythonLines,
     /// Slots when it began.
     pub(super) slots: f64,
+    /// Number of its tasks.
+    pub(super) tasks: usize,
     /// Bytes that tasks read of files.
     pub(super) read_bytes: i64,
+    /// The largest heap of its JVMs, bytes; 0 if it is not known.
+    pub(super) heap_bytes: u64,
+    /// The part of its waits for CPUs that garbage collection caused, 0 to 1.
+    pub(super) collected: f64,
+    /// The other query that had most slots meanwhile.
+    pub(super) beside: Option<String>,
 }
 
 /// CPU time or waits, ns, and on how many samples they rest; waits are measured one by one.
@@ -156,8 +170,10 @@ impl Run {
         let slots = executors
             .slots(&part.app, from)
             .unwrap_or_else(|| most_at_once(&spans));
-        let (stages, gaps) = divide(from, to, &spans, slots);
-        let (operators, keys) = operators(profile, part);
+        let others = executors.others(&part.app, summary.query, (from, to));
+        let times: Vec<(i64, i64)> = others.iter().map(|other| other.span).collect();
+        let (stages, gaps) = divide((from, to), &spans, &times, slots);
+        let (operators, keys) = operators(profile, part, costs);
         let sampled = if basis == Basis::Samples {
             sampled(profile, part, costs, &keys)
         } else {
@@ -175,6 +191,8 @@ impl Run {
             operators,
             python: python_lines(profile, costs, &keys),
             slots,
+            heap_bytes: executors.heap_bytes(&part.app, (from, to)),
+            beside: slots::main_query(profile, &part.app, &others, (from, to)),
             ..Self::default()
         };
         run.add_gaps(gaps);
@@ -212,6 +230,7 @@ impl Run {
     ) {
         let times = TaskTimes::new(tasks);
         self.read_bytes += times.read_bytes;
+        self.tasks += tasks.len();
         let sampled_ms = sampled.values().map(|sampled| sampled.ns).sum::<f64>() / 1e6;
         // Without the driver's word on tasks, what was sampled in them is all there is.
         let busy = if tasks.is_empty() {
@@ -224,14 +243,17 @@ impl Run {
             return self.add(Cause::Unknown, Amount::exact(stage.wall / 1e3));
         }
         let seconds = stage.wall / whole / 1e3;
+        // On slots of its own, the stage would still need as long as its longest task, and as its tasks on all slots.
+        let least = times.longest.max(busy / self.slots.max(1.0));
+        let most_taken = self.slots * (stage.wall - least).max(0.0);
+        let taken = stage.taken.min(most_taken);
+        self.add(Cause::TakenSlots, Amount::exact(taken * seconds));
+        let idle = (stage.idle - taken).max(0.0);
         // Slots that no task of the stage could have used, however long the others took.
         let few = (self.slots - tasks.len() as f64).max(0.0) * stage.wall;
-        let few = few.min(stage.idle);
+        let few = few.min(idle);
         self.add(Cause::FewTasks, Amount::exact(few * seconds));
-        self.add(
-            Cause::LastTasks,
-            Amount::exact((stage.idle - few) * seconds),
-        );
+        self.add(Cause::LastTasks, Amount::exact((idle - few) * seconds));
         self.add(Cause::Scheduling, Amount::exact(times.delay * seconds));
         self.add(Cause::FailedTasks, Amount::exact(times.failed * seconds));
         // Samples of tasks that failed are among the others.
@@ -258,6 +280,7 @@ impl Run {
 #[derive(Default)]
 struct TaskTimes {
     all: f64,
+    longest: f64,
     /// Of tasks that did not fail: before they ran and after.
     delay: f64,
     failed: f64,
@@ -270,6 +293,7 @@ impl TaskTimes {
         for task in tasks {
             let all = stages::duration_ms(task) as f64;
             times.all += all;
+            times.longest = times.longest.max(all);
             if stages::has_failed(task) {
                 times.failed += all;
                 continue;
@@ -301,34 +325,6 @@ fn span(profile: &Profile, part: &Part, attempt: Attempt, tasks: &[TaskRow]) -> 
     }
 }
 
-/// The applications of a profile and their executors.
-pub(crate) struct Executors {
-    applications: Vec<ApplicationRow>,
-    executors: Vec<ExecutorRow>,
-}
-
-impl Executors {
-    /// Reads them.
-    ///
-    /// # Errors
-    /// If their tables cannot be read.
-    pub(crate) fn from_profile(profile: &Profile) -> Result<Self, FormatError> {
-        Ok(Self {
-            applications: profile.rows()?,
-            executors: profile.rows()?,
-        })
-    }
-
-    /// Slots of an application at a time, ms since the epoch; none where no executor with cores is known.
-    fn slots(&self, app: &str, time: i64) -> Option<f64> {
-        slots_at(
-            self.executors.iter().filter(|row| row.app == app),
-            self.applications.iter().filter(|row| row.app == app),
-            time,
-        )
-    }
-}
-
 /// The most tasks that ran at one time; at least 1.
 fn most_at_once(spans: &[Span]) -> f64 {
     let mut changes: Vec<(i64, i32)> = Vec::new();
@@ -345,8 +341,14 @@ fn most_at_once(spans: &[Span]) -> f64 {
 }
 
 /// The operators of the plan, and the key of each node.
-fn operators(profile: &Profile, part: &Part) -> (BTreeMap<Key, OperatorFacts>, Vec<Key>) {
-    let nodes = part.plan(profile).map_or(&[][..], |plan| &plan.nodes);
+fn operators(
+    profile: &Profile,
+    part: &Part,
+    costs: &Costs<'_>,
+) -> (BTreeMap<Key, OperatorFacts>, Vec<Key>) {
+    let plan = part.plan(profile);
+    let nodes = plan.map_or(&[][..], |plan| &plan.nodes);
+    let dropped = plan.map_or_else(BTreeSet::new, |plan| costs.dropped_codegen_stages(plan));
     let rows = query::rows(profile, part);
     let (mut facts, mut keys) = (BTreeMap::new(), Vec::new());
     let mut numbered = Numbered::default();
@@ -359,7 +361,9 @@ fn operators(profile: &Profile, part: &Part) -> (BTreeMap<Key, OperatorFacts>, V
             name: node.operator.clone(),
             kind,
             passes,
-            fused: node.codegen_stage.is_some(),
+            fused: node
+                .codegen_stage
+                .is_some_and(|stage| !dropped.contains(&stage)),
             rows: count(&rows.got).or_else(|| count(&rows.out)),
         };
         facts.insert(key.clone(), of);
@@ -406,6 +410,7 @@ enum Sum {
     Node(usize),
     Heading(&'static str),
     Wait(WaitReason),
+    Spill,
 }
 
 /// What was sampled in the tasks of each stage attempt.
@@ -424,15 +429,27 @@ fn sampled(
             sum.samples += samples as f64;
         }
     };
-    for (group, attribution, cost) in &costs.stacks {
+    let spills = |group: &Group| {
+        let frames = profile.stacks.get(&group.stack);
+        frames.is_some_and(|frames| is_spill(frames))
+    };
+    // While a Python worker computes, the task waits for it, or has work of its own.
+    let in_jvm = costs.stacks.iter();
+    let in_jvm = in_jvm.filter(|(group, ..)| &*group.thread != PYTHON_THREAD);
+    for (group, attribution, cost) in in_jvm {
         let of = match attribution.owner {
+            Owner::Node(..) if spills(group) => Sum::Spill,
             Owner::Node(_, node) => Sum::Node(node),
             Owner::Heading(heading) => Sum::Heading(heading),
         };
         add(group, of, cost.cpu_ns, cost.samples);
     }
     for (group, Weight { ns, .. }) in part.waits.iter().map(|at| &profile.waits[*at]) {
-        add(group, Sum::Wait(profile.waiting(group)), *ns, 0);
+        let of = match profile.waiting(group) {
+            WaitReason::DiskRead | WaitReason::DiskWrite if spills(group) => Sum::Spill,
+            reason => Sum::Wait(reason),
+        };
+        add(group, of, *ns, 0);
     }
     let mut sampled: HashMap<Attempt, BTreeMap<Cause, Sampled>> = HashMap::new();
     for ((attempt, of), sum) in sums {
@@ -440,6 +457,7 @@ fn sampled(
             Sum::Node(node) => Cause::Operator(keys[node].clone()),
             Sum::Heading(heading) => Cause::Heading(heading),
             Sum::Wait(reason) => Cause::Wait(reason),
+            Sum::Spill => Cause::Spill,
         };
         sampled.entry(attempt).or_default().insert(cause, sum);
     }

@@ -158,6 +158,68 @@ fn half_the_slots_take_twice_as_long() {
 }
 
 #[test]
+fn waits_of_its_own_tasks_for_each_other_belong_to_the_slots() {
+    let of = |join, waited, slots| {
+        let mut run = run(
+            &[("BroadcastHashJoin", join, 9, true)],
+            &[(Cause::Wait(WaitReason::RunQueue), waited)],
+        );
+        run.slots = slots;
+        run
+    };
+    // With one slot the join takes less CPU time for its work, and nobody waits.
+    assert_eq!(
+        parts(&of(2.0, 0.5, 2.0), &of(3.5, 0.0, 1.0)),
+        [(CauseKind::Slots, 1.0)]
+    );
+}
+
+#[test]
+fn a_smaller_heap_has_its_collections_and_spills() {
+    let of = |megabytes: u64, collected, gc, spilled, waited| {
+        let waits = [
+            (Cause::Wait(WaitReason::Safepoint), gc),
+            (Cause::Spill, spilled),
+            (Cause::Wait(WaitReason::RunQueue), waited),
+        ];
+        let mut run = run(&[("HashAggregate", 2.0, 9, true)], &waits);
+        run.heap_bytes = megabytes << 20;
+        run.collected = collected;
+        run
+    };
+    // Of the waits for a CPU, those behind collections that run beside the tasks.
+    assert_eq!(
+        parts(&of(2048, 0.0, 0.1, 0.0, 0.0), &of(512, 0.5, 0.6, 1.0, 0.8)),
+        [(CauseKind::Memory, 1.9), (CauseKind::Contention, 0.4)]
+    );
+    // The same heap: each has its own part.
+    assert_eq!(
+        parts(&of(2048, 0.0, 0.1, 0.0, 0.0), &of(2048, 0.0, 0.6, 1.0, 0.0)),
+        [(CauseKind::Spill, 1.0), (CauseKind::Gc, 0.5)]
+    );
+}
+
+#[test]
+fn slots_of_another_query_are_contention_and_name_it() {
+    let mut after = run(
+        &[
+            ("Scan parquet", 1.0, 1000, true),
+            ("BroadcastHashJoin", 2.0, 1000, true),
+        ],
+        &[
+            (Cause::Wait(WaitReason::DiskRead), 0.5),
+            (Cause::Planning, 0.2),
+            (Cause::TakenSlots, 3.0),
+        ],
+    );
+    after.beside = Some("query 9: beside".to_owned());
+    let (base, after) = (base(), after);
+    assert_eq!(parts(&base, &after), [(CauseKind::Contention, 3.0)]);
+    let named = difference(&Side::new(from_ref(&base)), &Side::new(from_ref(&after)));
+    assert!(named[0].what.ends_with("query 9: beside"), "{named:?}");
+}
+
+#[test]
 fn a_line_leads_to_the_command_that_shows_lines_whatever_its_operator_is_called() {
     for (line, option) in [
         (Some("clean(job.py:12)"), "--by line"),

@@ -70,6 +70,14 @@ pub(super) fn describe<'a>(
             let facts = WaitFacts::from_reason(*reason);
             (facts.cause, format!("waiting for {}", facts.words))
         }
+        Cause::Spill => (
+            CauseKind::Spill,
+            "spilling to disk: memory was too small".to_owned(),
+        ),
+        Cause::TakenSlots => (
+            CauseKind::Contention,
+            "waiting for slots that other queries had".to_owned(),
+        ),
         Cause::FewTasks => (
             CauseKind::FewTasks,
             "idle slots: stages with fewer tasks than slots".to_owned(),

@@ -70,8 +70,8 @@ impl Graph {
 /// Shares of a stage's CPU by operator; `None` is what no operator is known to have taken.
 type Shares<'a> = Vec<(Option<&'a Arc<str>>, f64)>;
 
-/// The name of garbage collection for a stage among its operators.
-const COLLECTION: &str = "garbage collection";
+/// The name of garbage collection for a stage among its operators ([`Explanation::operator`](super::Explanation)).
+pub const COLLECTION: &str = "garbage collection";
 
 /// Shares of the stages that were asked for.
 struct Operators<'a> {

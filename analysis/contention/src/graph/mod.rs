@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+pub use build::COLLECTION;
 pub use by_victim::ByVictim;
 pub use explain::Explanation;
 

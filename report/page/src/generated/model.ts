@@ -7,7 +7,19 @@ export type Advice = {
 /**
  * `move`, `delay`, `reprioritise`, `change-pool` or `look-outside`.
  */
-action: string, text: string, responsibility: number, seconds: number, };
+action: string, text: string, responsibility: number, seconds: number, 
+/**
+ * How much sooner the one victim would end without the culprit, s: the most that can be expected. Unknown as in the ranking.
+ */
+victim_seconds?: number, 
+/**
+ * Lower end of its 95% interval.
+ */
+victim_seconds_low?: number, 
+/**
+ * Upper end.
+ */
+victim_seconds_high?: number, };
 
 /**
  * A Spark application, or JVMs without Spark.
@@ -1670,7 +1682,7 @@ parts: Array<WallTimePart>, };
 /**
  * What the parts of an answer are about.
  */
-export type WallTimeKind = "data" | "another_plan" | "codegen" | "slots" | "operator" | "python" | "task" | "contention" | "gc" | "waiting" | "skew" | "few_tasks" | "scheduling" | "failed_tasks" | "driver" | "unknown" | "remainder";
+export type WallTimeKind = "data" | "another_plan" | "codegen" | "slots" | "memory" | "operator" | "python" | "task" | "contention" | "gc" | "waiting" | "spill" | "skew" | "few_tasks" | "scheduling" | "failed_tasks" | "driver" | "unknown" | "remainder";
 
 /**
  * A part of the wall time, or of the difference.
