@@ -68,6 +68,10 @@ fn advice(workload: &Workload, suggestion: &Suggestion) -> Advice {
         text,
         responsibility: evidence.responsibility,
         seconds: evidence.seconds,
+        victim_seconds: None,
+        victim_seconds_low: None,
+        victim_seconds_high: None,
+        culprit: evidence.paths.first().map(|path| path.culprit),
     }
 }
 

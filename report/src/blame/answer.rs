@@ -215,6 +215,33 @@ pub(super) struct Advice {
     pub(super) text: String,
     pub(super) responsibility: f64,
     pub(super) seconds: f64,
+    /// How much sooner the one victim would end without the culprit, s: the most that can be expected. Unknown as in the ranking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub(super) victim_seconds: Option<f64>,
+    /// Lower end of its 95% interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub(super) victim_seconds_low: Option<f64>,
+    /// Upper end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub(super) victim_seconds_high: Option<f64>,
+    #[serde(skip)]
+    #[ts(skip)]
+    pub(super) culprit: Option<Culprit>,
+}
+
+impl Advice {
+    /// Takes the seconds of its culprit from the ranking.
+    pub(super) fn set_victim_seconds(&mut self, ranked: &[Row]) {
+        let row = ranked.iter().find(|row| row.culprit == self.culprit);
+        if let Some(row) = row.filter(|row| row.culprit.is_some()) {
+            self.victim_seconds = row.victim_seconds;
+            self.victim_seconds_low = row.victim_seconds_low;
+            self.victim_seconds_high = row.victim_seconds_high;
+        }
+    }
 }
 
 /// The results of simpler methods.

@@ -69,6 +69,9 @@ impl Answer {
                 for (at, estimate) in tried.into_iter().zip(estimates) {
                     self.ranked[at].set_victim_seconds(&estimate);
                 }
+                for advice in &mut self.suggestions {
+                    advice.set_victim_seconds(&self.ranked);
+                }
                 warning
             }
             Err(ReportError::Refused(why)) => Some(format!("not known: {why}")),

@@ -32,9 +32,19 @@ pub fn render(answer: &Answer, by: Rank) -> String {
     if !answer.suggestions.is_empty() {
         text += "\nWhat may help (heuristics, not tried):\n";
         for advice in &answer.suggestions {
+            let sooner = match (
+                advice.victim_seconds,
+                advice.victim_seconds_low,
+                advice.victim_seconds_high,
+            ) {
+                (Some(seconds), Some(low), Some(high)) => {
+                    format!(" (it ends at most {seconds:.1} s sooner, {low:.1} to {high:.1} s)")
+                }
+                _ => String::new(),
+            };
             let _ = writeln!(
                 text,
-                "  {:>4.0}%  {}",
+                "  {:>4.0}%  {}{sooner}",
                 100.0 * advice.responsibility,
                 advice.text
             );
