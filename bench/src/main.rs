@@ -38,6 +38,7 @@ mod synthetic;
 mod tools;
 mod versions;
 mod what_if;
+mod why;
 
 use std::path::PathBuf;
 
@@ -80,6 +81,7 @@ enum What {
     Report(html_report::HtmlReport),
     Versions(versions::Versions),
     WhatIf(what_if::WhatIf),
+    Why(why::Why),
 }
 
 fn main() -> Result<()> {
@@ -107,6 +109,7 @@ fn main() -> Result<()> {
         What::Soak(soak) => soak.measure(&cli.results),
         What::Versions(versions) => versions.measure(&cli.results),
         What::WhatIf(what_if) => what_if.measure(&cli.results),
+        What::Why(why) => why.measure(&cli.results),
         What::Overhead(overhead) => overhead.measure(&cli.results),
     }
 }

@@ -156,6 +156,14 @@ impl Figure {
         Self::new(name, what, mean, unit, digits).within(Some([mean - half, mean + half]))
     }
 
+    /// The part of all trials in which something held, %, with its interval.
+    pub fn from_counts(name: &str, what: &str, (part, all): (usize, usize)) -> Self {
+        let (share, ends) = stats::share(part as f64, all as f64);
+        let what = format!("{what} ({part} of {all})");
+        let ends = ends.map(|end| 100.0 * end);
+        Self::new(name, &what, 100.0 * share, "%", 0).within(Some(ends))
+    }
+
     /// The geometric mean of ratios, given as logarithms, with its interval.
     pub fn from_logs(name: &str, what: &str, logs: &[f64]) -> Self {
         let (mean, interval) = stats::geometric(logs);
