@@ -4,6 +4,7 @@
 mod files;
 mod panel;
 mod score;
+mod slow_disk;
 
 use std::collections::{BTreeMap, HashSet};
 use std::fs;
@@ -17,6 +18,7 @@ use unfuse_postprocess::Profile;
 use self::files::Files;
 use self::panel::{Panel, Victim};
 use self::score::{Said, Scores, VictimTime};
+use self::slow_disk::SlowDisk;
 use super::judge::RecordedWorkload;
 use super::server::{Server, Statement, Times, User};
 use super::{Contention, MEASURES, Part};
@@ -26,6 +28,9 @@ use crate::spark::{Spark, Tool};
 
 /// The neighbours run for so long before the victim, ms.
 const BEFORE_MS: u64 = 1500;
+/// What a server with [`Files`] may read from the disk in a second, bytes.
+const DISK_BYTES: u64 = 200_000_000;
+
 /// A run of a victim beside a subset of the neighbours.
 #[derive(Debug, Clone, Copy)]
 struct Trial {
@@ -163,6 +168,8 @@ pub fn measure(asked: &Contention, part: Part, spark: &Spark, results: &Path) ->
     let mut scores = Scores::new(panel);
     for (victim, sql) in &texts.victims {
         let server = Server::start(spark, &tool, panel.slots, panel.heap)?;
+        let slow = |files: &Files| SlowDisk::new(files.dir(), server.pid(), DISK_BYTES);
+        let slow = files.as_ref().map(slow).transpose()?;
         let trial = |repeat, subset| Trial {
             repeat,
             victim,
@@ -187,6 +194,7 @@ pub fn measure(asked: &Contention, part: Part, spark: &Spark, results: &Path) ->
             }
         }
         let profile = server.stop()?;
+        drop(slow);
         let opened = Profile::open(&profile)?;
         let recorded = RecordedWorkload::from_profile(&opened)?;
         let by_use = recorded.by_use()?;

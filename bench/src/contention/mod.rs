@@ -7,6 +7,7 @@ mod heartbeat;
 mod judge;
 mod nobody;
 mod pairs;
+mod replay;
 mod scaling;
 mod scenario;
 mod server;
@@ -36,7 +37,7 @@ pub struct Contention {
         long,
         value_enum,
         value_delimiter = ',',
-        default_value = "cases,pairs,harm,harm-duty,harm-allocation,harm-locks,harm-weights,harm-sleeper,harm-cache,harm-stages,nobody,collection,scaling,trino"
+        default_value = "cases,pairs,harm,harm-duty,harm-allocation,harm-locks,harm-weights,harm-sleeper,harm-cache,harm-stages,nobody,replay,collection,scaling,trino"
     )]
     pub parts: Vec<Part>,
     /// Which of the cases; the figures of the page are about these
@@ -60,6 +61,9 @@ pub struct Contention {
     /// Runs of everything
     #[arg(long, default_value_t = 3)]
     pub runs: u32,
+    /// How long mixes are replayed, min
+    #[arg(long, default_value_t = 60)]
+    pub minutes: u64,
     /// Where the choice of queries begins
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -90,6 +94,8 @@ pub enum Part {
     HarmStages,
     /// A query that slows itself down, beside neighbours that do no harm
     Nobody,
+    /// Mixes of queries, replayed without the neighbour that is blamed most, and without another one
+    Replay,
     /// What collecting costs (figure 14)
     Collection,
     /// How long the analysis takes (figure 15)
@@ -113,6 +119,7 @@ impl Contention {
                 Part::Cases => cases::measure(self, &spark()?, results)?,
                 Part::Pairs => pairs::measure(self, &spark()?, results)?,
                 Part::Nobody => nobody::measure(self, &spark()?, results)?,
+                Part::Replay => replay::measure(self, &spark()?, results)?,
                 Part::Collection => collection::measure(self, &spark()?, results)?,
                 Part::Scaling => scaling::measure(self, results)?,
                 Part::Trino => trino::measure(self, results)?,

@@ -165,6 +165,16 @@ impl Server {
         Ok(server)
     }
 
+    /// Process id of the JVM: Spark's scripts replace themselves with it.
+    pub fn pid(&self) -> u32 {
+        self.child.0.id()
+    }
+
+    /// The profile that is being recorded.
+    pub fn profile(&self) -> PathBuf {
+        self.dir.join("profile")
+    }
+
     /// Runs the users' statements.
     ///
     /// # Errors
@@ -244,7 +254,7 @@ impl Server {
             .arg(self.child.0.id().to_string())
             .status()?;
         self.child.0.wait()?;
-        complete(self.dir.join("profile"))
+        complete(self.profile())
     }
 }
 

@@ -70,6 +70,11 @@ impl Files {
         })
     }
 
+    /// The directory that has them.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
     /// A statement with the paths of directories for their names in braces.
     pub(super) fn fill(&self, sql: &str) -> String {
         let mut sql = sql.to_owned();

@@ -16,7 +16,7 @@ pub(super) struct Panel {
     pub(super) slots: u32,
     /// Memory of the driver, which runs the tasks.
     pub(super) heap: &'static str,
-    /// Whether the victims read [`Files`](super::files::Files).
+    /// Whether the victims read [`Files`](super::files::Files), from a disk that is [slow](super::slow_disk).
     pub(super) reads_files: bool,
 }
 
@@ -53,15 +53,17 @@ const fn harmless(name: &'static str, sql: &'static str) -> Neighbour {
     }
 }
 
-/// Queries of TPC-DS, one of which computes and one of which joins and shuffles.
-const TPC_DS: &[Victim] = &[
+/// A query of TPC-DS, and one that computes as much each time, so that its times hardly vary.
+const VICTIMS: &[Victim] = &[
     Victim {
         name: "q67",
         sql: None,
     },
     Victim {
-        name: "q04",
-        sql: None,
+        name: "computes in tasks",
+        sql: Some(
+            "SELECT count(*) FROM range(0, 64, 1, 8) WHERE length(reflect('Neighbours', 'spin', 75000, 0, id)) > 0",
+        ),
     },
 ];
 /// Slots for all tasks, so that they are not scarce.
@@ -71,7 +73,7 @@ const PLAIN: Panel = Panel {
     part: Part::Harm,
     page: "",
     about: "",
-    victims: TPC_DS,
+    victims: VICTIMS,
     neighbours: &[],
     slots: ENOUGH,
     heap: "3g",
@@ -227,8 +229,9 @@ pub(super) const PANELS: [Panel; 8] = [
     Panel {
         part: Part::HarmCache,
         page: "contention-harm-cache",
-        about: "Each has two tasks. Two read text files again and again: one a file that is kept out of the page cache, as is that of \
-            the victims, which read theirs once (1 GiB), the other one a file that stays in the page cache. The third one sleeps.",
+        about: "Each has four tasks. Two read text files again and again: one a file that is kept out of the page cache, as is that of \
+            the victims, which read theirs once (1 GiB), the other one a file that stays in the page cache. The third one sleeps. The \
+            server may read 200 MB a second from the disk (a control group).",
         victims: &[
             Victim {
                 name: "counts lines",
@@ -242,15 +245,15 @@ pub(super) const PANELS: [Panel; 8] = [
         neighbours: &[
             neighbour(
                 "reads the disk",
-                "SELECT count(*) FROM (SELECT /*+ COALESCE(2) */ value FROM text.`{disk}`)",
+                "SELECT count(*) FROM (SELECT /*+ COALESCE(4) */ value FROM text.`{disk}`)",
             ),
             neighbour(
                 "reads the page cache",
-                "SELECT count(*) FROM (SELECT /*+ COALESCE(2) */ value FROM text.`{cache}`)",
+                "SELECT count(*) FROM (SELECT /*+ COALESCE(4) */ value FROM text.`{cache}`)",
             ),
             harmless(
                 "sleeps",
-                "SELECT count(*) FROM range(0, 4000000, 1, 2) WHERE length(reflect('Neighbours', 'busy', 0, 80, id)) > 0",
+                "SELECT count(*) FROM range(0, 4000000, 1, 4) WHERE length(reflect('Neighbours', 'busy', 0, 80, id)) > 0",
             ),
         ],
         reads_files: true,

@@ -165,24 +165,16 @@ impl Scores {
     }
 
     pub(super) fn figures(&self) -> Vec<Figure> {
-        let share = |name: &str, what: &str, (part, all): (usize, usize)| {
-            let (share, ends) = stats::share(part as f64, all as f64);
-            let what = format!("{what} ({part} of {all})");
-            let ends = ends.map(|end| 100.0 * end);
-            Figure::new(name, &what, 100.0 * share, "%", 0).within(Some(ends))
-        };
         let of_method = |(index, method): (usize, &&str)| {
             let name = format!("first_{}", slug(method));
             let what = format!("runs in which the neighbour that harms most is first: {method}");
-            share(&name, &what, self.hits(index))
+            Figure::from_counts(&name, &what, self.hits(index))
         };
         let mut figures: Vec<Figure> = METHODS.iter().enumerate().map(of_method).collect();
         let harmful = || self.pairs().filter(|(.., harm)| harm.s > harm.half_s);
-        let right = harmful().filter(|(_, _, said, harm)| {
-            let [low, high] = said.range_s;
-            (low..=high).contains(&harm.s) || (said.sooner_s - harm.s).abs() <= RIGHT * harm.s
-        });
-        figures.push(share(
+        let right =
+            harmful().filter(|(_, _, said, harm)| is_right(harm.s, said.sooner_s, said.range_s));
+        figures.push(Figure::from_counts(
             "seconds_right",
             "seconds said of harmful neighbours that are within 20% of the truth or whose interval holds it",
             (right.count(), harmful().count()),
@@ -192,6 +184,11 @@ impl Scores {
         let what = "median error of the seconds said of harmful neighbours";
         let median = 100.0 * stats::median(&mut errors);
         figures.push(Figure::new("error", what, median, "%", 0));
+        figures.push(Figure::from_counts(
+            "mean_seconds_right",
+            "harmful neighbours (means over all subsets) of which the same holds",
+            self.right_means(),
+        ));
         let (distances, parts): (Vec<f64>, Vec<f64>) = self.comparisons.iter().copied().unzip();
         let what = "distance of the shares of waits for CPUs by use from those with what the kernel counted (half the sum of the differences, 0 to 1)";
         figures.push(Figure::from_runs("distance", what, &distances, "", 3).not_negative());
@@ -210,6 +207,47 @@ impl Scores {
         // Without a harmful neighbour, some of them are not known.
         figures.retain(|figure| figure.value.is_finite());
         figures
+    }
+
+    /// Of how many harmful neighbours the seconds said are right, and of how many there are: both the truth and what is said are means
+    /// over all subsets that have the neighbour, which have less noise.
+    fn right_means(&self) -> (usize, usize) {
+        let (mut right, mut all) = (0, 0);
+        for victim in self.victims() {
+            for number in 0..self.panel.neighbours.len() {
+                let with = (0..self.panel.subsets()).filter(|subset| subset & 1 << number != 0);
+                let harms: Vec<Harm> = with
+                    .map(|subset| self.harm(victim, subset, number))
+                    .collect();
+                let count = harms.len() as f64;
+                let s = harms.iter().map(|harm| harm.s).sum::<f64>() / count;
+                let squares: f64 = harms.iter().map(|harm| harm.half_s.powi(2)).sum();
+                if s <= squares.sqrt() / count {
+                    continue;
+                }
+                let of = |value: fn(&Said) -> f64| self.mean_said(victim, None, number, value);
+                let range = [of(|said| said.range_s[0]), of(|said| said.range_s[1])];
+                right += usize::from(is_right(s, of(|said| said.sooner_s), range));
+                all += 1;
+            }
+        }
+        (right, all)
+    }
+
+    /// The mean of what was said about a neighbour, in all runs of a victim or in those beside one subset.
+    fn mean_said(
+        &self,
+        victim: &'static str,
+        subset: Option<u8>,
+        neighbour: usize,
+        value: impl Fn(&Said) -> f64,
+    ) -> f64 {
+        let its = self.pairs().filter(|(trial, other, ..)| {
+            (trial.victim, *other) == (victim, neighbour)
+                && subset.is_none_or(|subset| trial.subset == subset)
+        });
+        let values: Vec<f64> = its.map(|(_, _, said, _)| value(said)).collect();
+        stats::mean_and_half_width(&values).0
     }
 
     /// By how much all neighbours together slow a victim down, s.
@@ -267,13 +305,8 @@ impl Scores {
             let _ = writeln!(body, "{start}{}", " | -".repeat(4 + METHODS.len()) + " |");
         }
         for number in neighbours(subset) {
-            let of = |value: &dyn Fn(&Said) -> f64| {
-                let its = self.pairs().filter(|(trial, other, ..)| {
-                    (trial.victim, trial.subset, *other) == (victim, subset, number)
-                });
-                let values: Vec<f64> = its.map(|(_, _, said, _)| value(said)).collect();
-                stats::mean_and_half_width(&values).0
-            };
+            let of =
+                |value: &dyn Fn(&Said) -> f64| self.mean_said(victim, Some(subset), number, value);
             let truth = self.harm(victim, subset, number);
             let scores: [f64; METHODS.len()] =
                 std::array::from_fn(|method| of(&|said| said.scores[method]));
@@ -289,6 +322,11 @@ impl Scores {
             );
         }
     }
+}
+
+/// Whether an estimate is right.
+fn is_right(truth_s: f64, said_s: f64, [low, high]: [f64; 2]) -> bool {
+    (low..=high).contains(&truth_s) || (said_s - truth_s).abs() <= RIGHT * truth_s
 }
 
 fn with_half(value: f64, half: f64) -> String {
