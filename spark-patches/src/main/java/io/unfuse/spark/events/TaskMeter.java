@@ -10,7 +10,10 @@ import org.apache.spark.memory.TaskMemoryManager;
 
 import java.lang.management.ManagementFactory;
 import java.lang.management.ThreadMXBean;
+import java.util.ArrayList;
+import java.util.HashMap;
 import java.util.Iterator;
+import java.util.List;
 import java.util.Map;
 import java.util.concurrent.ConcurrentHashMap;
 import java.util.concurrent.locks.LockSupport;
@@ -48,6 +51,7 @@ public final class TaskMeter implements Runnable {
     private volatile boolean boundary;
     private volatile boolean stopped;
     private final Heap heap = new Heap();
+    private final DiskReads disk = new DiskReads();
     private Json event;
     private int rows;
 
@@ -191,15 +195,32 @@ public final class TaskMeter implements Runnable {
     private void report() {
         countFiles();
         countAllocation();
+        // What Spark says that the tasks of each thread read from local files, and as a part of it
+        // what came from a disk.
+        Map<String, Double> read = new HashMap<>();
+        List<Use> uses = new ArrayList<>();
         for (Iterator<Metered> each = tasks.values().iterator(); each.hasNext(); ) {
             Metered task = each.next();
             // Read first: then the work of a task after this is not lost, and the metrics of an
             // ended task are complete.
             boolean ended = task.endNanos != 0;
-            task.report(this, ended);
+            Use use = task.use(this, ended);
+            if (use != null) {
+                uses.add(use);
+                read.merge(task.linuxThread, use.localBytes, Double::sum);
+            }
             if (ended) {
                 each.remove();
             }
+        }
+        Map<String, Double> fromDisk = new HashMap<>();
+        read.forEach(
+                (thread, bytes) -> {
+                    long known = bytes > 0 ? disk.sinceLastLook(thread) : -1;
+                    fromDisk.put(thread, known < 0 ? 1.0 : Math.min(known / bytes, 1.0));
+                });
+        for (Use use : uses) {
+            use.write(this, fromDisk.get(use.task.linuxThread));
         }
         if (tasks.isEmpty()) {
             // Other threads have read the rest.
@@ -236,6 +257,7 @@ public final class TaskMeter implements Runnable {
         final int attempt;
         final Thread thread = Thread.currentThread();
         final long threadId = thread.getId();
+        final String linuxThread = DiskReads.currentThread();
         final long startNanos = System.nanoTime();
         private final TaskMetrics metrics;
         private final TaskMemoryManager memory;
@@ -267,10 +289,11 @@ public final class TaskMeter implements Runnable {
             memory = context.taskMemoryManager();
         }
 
-        void report(TaskMeter to, boolean ended) {
+        /** What it has used since the last call; null if no time has passed. */
+        Use use(TaskMeter meter, boolean ended) {
             long now = ended ? endNanos : System.nanoTime();
             if (now <= nanos) {
-                return;
+                return null;
             }
             long cpu = ended ? endCpuNanos : THREADS.getThreadCpuTime(threadId);
             long allocates = ended ? endAllocated : Heap.allocatedBy(threadId);
@@ -288,33 +311,29 @@ public final class TaskMeter implements Runnable {
             long fetched = metrics.shuffleReadMetrics().remoteBytesRead();
             long waited = metrics.shuffleReadMetrics().fetchWaitTime() * 1_000_000;
             long held = ended ? 0 : memory.getMemoryConsumptionForThisTask();
-            // A task too short for a look is assumed to have held half of its peak all the time.
-            double meanHeld =
-                    looked || !ended
-                            ? (heldBytes + held) / 2.0
-                            : metrics.peakExecutionMemory() / 2.0;
-
-            write(to, now, "cpu", (cpu - cpuNanos) / 1e9, 0);
             double remote =
-                    Math.min(Math.max(input - inputBytes, 0) * to.remoteShare, to.unclaimedBytes);
-            to.unclaimedBytes -= remote;
+                    Math.min(
+                            Math.max(input - inputBytes, 0) * meter.remoteShare,
+                            meter.unclaimedBytes);
+            meter.unclaimedBytes -= remote;
+
+            Use use = new Use(this, nanos, now);
+            use.cpuSeconds = (cpu - cpuNanos) / 1e9;
             // Shuffle blocks on this machine come from its disks.
-            double local =
+            use.localBytes =
                     Math.max(input - inputBytes, 0)
                             - remote
                             + Math.max(localBlocks - localBlockBytes, 0);
-            write(to, now, "io-read", local, 0);
-            write(to, now, "io-write", written - writtenBytes, writing - writeNanos);
-            write(
-                    to,
-                    now,
-                    "network",
-                    Math.max(fetched - fetchedBytes, 0) + remote,
-                    waited - fetchWaitNanos);
-            write(to, now, "execution-memory", meanHeld * (now - nanos) / 1e9, 0);
-            // The part of what all threads of the JVM allocated, times the seconds in which they
-            // did.
-            write(to, now, "allocation", (allocates - allocated) * to.secondsPerByte, 0);
+            use.writtenBytes = written - writtenBytes;
+            use.writeNanos = writing - writeNanos;
+            use.networkBytes = Math.max(fetched - fetchedBytes, 0) + remote;
+            use.fetchWaitNanos = waited - fetchWaitNanos;
+            // A task too short for a look is assumed to have held half of its peak all the time.
+            use.heldBytes =
+                    looked || !ended
+                            ? (heldBytes + held) / 2.0
+                            : metrics.peakExecutionMemory() / 2.0;
+            use.allocated = allocates - allocated;
 
             looked = true;
             nanos = now;
@@ -328,22 +347,59 @@ public final class TaskMeter implements Runnable {
             fetchedBytes = Math.max(fetched, fetchedBytes);
             fetchWaitNanos = Math.max(waited, fetchWaitNanos);
             heldBytes = held;
+            return use;
+        }
+    }
+
+    /** What a task has used in a span of time. */
+    private static final class Use {
+        final Metered task;
+        private final long fromNanos;
+        private final long toNanos;
+        double cpuSeconds;
+
+        /** What Spark says that it read from files and shuffle blocks of this machine. */
+        double localBytes;
+
+        double writtenBytes;
+        long writeNanos;
+        double networkBytes;
+        long fetchWaitNanos;
+        double heldBytes;
+        double allocated;
+
+        Use(Metered task, long fromNanos, long toNanos) {
+            this.task = task;
+            this.fromNanos = fromNanos;
+            this.toNanos = toNanos;
         }
 
-        private void write(TaskMeter to, long now, String kind, double units, long blockedNanos) {
+        /** Writes the rows; this part of the local bytes came from a disk, 0 to 1. */
+        void write(TaskMeter to, double fromDisk) {
+            write(to, "cpu", cpuSeconds, 0);
+            write(to, "io-read", localBytes * fromDisk, 0);
+            write(to, "io-write", writtenBytes, writeNanos);
+            write(to, "network", networkBytes, fetchWaitNanos);
+            write(to, "execution-memory", heldBytes * (toNanos - fromNanos) / 1e9, 0);
+            // The part of what all threads of the JVM allocated, times the seconds in which they
+            // did.
+            write(to, "allocation", allocated * to.secondsPerByte, 0);
+        }
+
+        private void write(TaskMeter to, String kind, double units, long blockedNanos) {
             if (units <= 0 && blockedNanos <= 0) {
                 return;
             }
             to.row()
-                    .field("stage", stage)
-                    .field("attempt", attempt)
-                    .field("task", id)
+                    .field("stage", task.stage)
+                    .field("attempt", task.attempt)
+                    .field("task", task.id)
                     .field("kind", kind)
                     // In the clock of samples; the writer converts it.
-                    .field("start_ns", nanos)
-                    .field("end_ns", now)
+                    .field("start_ns", fromNanos)
+                    .field("end_ns", toNanos)
                     .field("units", Math.max(units, 0))
-                    .field("blocked_ns", Math.min(Math.max(blockedNanos, 0), now - nanos))
+                    .field("blocked_ns", Math.min(Math.max(blockedNanos, 0), toNanos - fromNanos))
                     .end();
             if (to.rows >= MOST_ROWS) {
                 to.send();
