@@ -55,13 +55,18 @@ impl Side {
                     .entry(key.clone())
                     .or_insert_with(|| OperatorFacts {
                         rows: Some(0),
+                        kept: Some(0),
                         ..facts.clone()
                     });
-                known.rows = known.rows.zip(facts.rows).map(|(a, b)| a.saturating_add(b));
+                let sum = |a: Option<i64>, b: Option<i64>| Some(a?.saturating_add(b?));
+                known.rows = sum(known.rows, facts.rows);
+                known.kept = sum(known.kept, facts.kept);
             }
         }
         for facts in operators.values_mut() {
-            facts.rows = facts.rows.map(|rows| rows / runs.len().max(1) as i64);
+            let mean = |rows: i64| rows / runs.len().max(1) as i64;
+            facts.rows = facts.rows.map(mean);
+            facts.kept = facts.kept.map(mean);
         }
         Self {
             runs: runs.len(),

@@ -260,6 +260,14 @@ pub(super) fn more_data(before: &Side, after: &Side, left: &mut Remaining) -> Op
         };
         amount.add(left.take_expected(left.before * (growth - 1.0)));
     }
+    if rows.is_some() && !(0.995..1.005).contains(&all) && filters_keep_as_many(before, after) {
+        let which = if all > 1.0 { "fewer" } else { "more" };
+        let what = format!(
+            "filters skip {which} rows in the scan: {all:.2} times the rows come out of it, and as many pass the filters \
+             (filters are not pushed down, or the data is in another order)"
+        );
+        return Some(Found::without_times(CauseKind::AnotherPlan, what, amount));
+    }
     let change = match all {
         ratio if ratio > 1.005 => format!("more data: {ratio:.2} times the rows"),
         ratio if ratio < 0.995 => format!("less data: {ratio:.2} times the rows"),
@@ -267,6 +275,19 @@ pub(super) fn more_data(before: &Side, after: &Side, left: &mut Remaining) -> Op
         _ => "other data: as many rows are read, and operators get others of them".to_owned(),
     };
     Some(Found::without_times(CauseKind::Data, change, amount))
+}
+
+/// Whether as many rows pass the filters of both sides.
+fn filters_keep_as_many(before: &Side, after: &Side) -> bool {
+    let kept = |side: &Side| -> Option<f64> {
+        let facts = side.operators.values();
+        let filters = facts.filter(|facts| facts.kind == OperatorKind::Filter);
+        let rows: Option<Vec<i64>> = filters.map(|facts| facts.kept).collect();
+        let sum: f64 = rows?.into_iter().map(|rows| rows as f64).sum();
+        (sum > 0.0).then_some(sum)
+    };
+    let both = kept(before).zip(kept(after));
+    both.is_some_and(|(old, new)| (new / old - 1.0).abs() < 0.005)
 }
 
 /// Operators that were fused into a generated loop before and are not now, or the other way round, with those that only convert

@@ -99,6 +99,8 @@ pub(super) struct OperatorFacts {
     pub(super) fused: bool,
     /// Rows that it got, or else put out.
     pub(super) rows: Option<i64>,
+    /// Rows that it put out.
+    pub(super) kept: Option<i64>,
 }
 
 /// CPU time of lines of Python code, ns, by operator.
@@ -365,6 +367,7 @@ fn operators(
                 .codegen_stage
                 .is_some_and(|stage| !dropped.contains(&stage)),
             rows: count(&rows.got).or_else(|| count(&rows.out)),
+            kept: count(&rows.out),
         };
         facts.insert(key.clone(), of);
         keys.push(key);

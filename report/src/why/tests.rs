@@ -85,6 +85,30 @@ fn twice_the_rows_are_more_data() {
 }
 
 #[test]
+fn rows_that_a_filter_drops_anyway_are_no_more_data() {
+    let of = |scanned, s, kept| {
+        let operators = [
+            ("Scan parquet", s, scanned, false),
+            ("Filter", s, scanned, true),
+        ];
+        let mut run = run(&operators, &[(Cause::Planning, 0.2)]);
+        if let Some(facts) = run.operators.get_mut(&key("Filter")) {
+            facts.kept = Some(kept);
+        }
+        run
+    };
+    let before = of(1000, 1.0, 900);
+    assert_eq!(
+        parts(&before, &of(5000, 5.0, 900)),
+        [(CauseKind::AnotherPlan, 8.0)]
+    );
+    assert_eq!(
+        parts(&before, &of(5000, 5.0, 4500)),
+        [(CauseKind::Data, 8.0)]
+    );
+}
+
+#[test]
 fn what_a_join_is_replaced_by_is_another_plan() {
     let after = run(
         &[
