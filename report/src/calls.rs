@@ -14,6 +14,8 @@ const SPILLS: [&str; 7] = [
     "org.apache.spark.shuffle.sort.ShuffleExternalSorter.spill",
     "org.apache.spark.unsafe.map.BytesToBytesMap$MapIterator.spill",
 ];
+/// The package of the classes among these.
+const COLLECTIONS: &str = "org.apache.spark.util.collection.";
 /// Sorting, which is needed without a spill too.
 const SORTS: [&str; 2] = [
     "org.apache.spark.util.collection.unsafe.sort.UnsafeInMemorySorter",
@@ -31,7 +33,12 @@ pub(crate) fn has_call(frames: &[Arc<Frame>], names: &[impl AsRef<str>]) -> bool
 
 /// Whether a stack spills to disk, or reads back what was spilled.
 pub(crate) fn is_spill(frames: &[Arc<Frame>]) -> bool {
-    has_call(frames, &SPILLS) && !has_call(frames, &SORTS)
+    // Few frames are of such classes or methods, and the names of all frames would take long to compare.
+    let may_spill =
+        |frame: &&Arc<Frame>| frame.method == "spill" || frame.class.starts_with(COLLECTIONS);
+    let mut frames_of_spills = frames.iter().filter(may_spill);
+    frames_of_spills.any(|frame| has_call(std::slice::from_ref(frame), &SPILLS))
+        && !has_call(frames, &SORTS)
 }
 
 #[cfg(test)]
