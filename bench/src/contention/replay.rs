@@ -31,9 +31,13 @@ const FLUSHED: Duration = Duration::from_secs(5);
 /// The other neighbour overlaps the victim by at least this part of the overlap of the one that is blamed.
 const LIKE: f64 = 0.7;
 
+/// The queries of [`POOL`] that TPC-DS has, by name.
+type Queries = Vec<(&'static str, String)>;
+
 /// A query of a mix.
 struct Planned {
     query: &'static str,
+    sql: String,
     at_ms: u64,
 }
 
@@ -62,13 +66,15 @@ struct Replayed {
 }
 
 impl Mix {
-    fn new(number: usize, random: &mut Random) -> Self {
+    fn new(number: usize, queries: &Queries, random: &mut Random) -> Self {
         let mut planned: Vec<Planned> = (0..QUERIES)
             .map(|_| {
                 // The lower of two numbers: some queries come again and again.
-                let [a, b] = [(); 2].map(|()| random.below(POOL.len() as u64) as usize);
+                let [a, b] = [(); 2].map(|()| random.below(queries.len() as u64) as usize);
+                let (query, sql) = &queries[a.min(b)];
                 Planned {
-                    query: POOL[a.min(b)],
+                    query,
+                    sql: sql.clone(),
                     at_ms: random.below(WITHIN_MS),
                 }
             })
@@ -85,14 +91,7 @@ impl Mix {
     }
 
     /// Runs the mix, or all of it but one query.
-    fn run(
-        &self,
-        server: &Server,
-        spark: &Spark,
-        replay: &str,
-        without: Option<usize>,
-    ) -> Result<Times> {
-        let queries = spark.queries_of_data()?;
+    fn run(&self, server: &Server, replay: &str, without: Option<usize>) -> Result<Times> {
         let begin = format!("mix{}-{replay}-begin", self.number);
         let mut users = vec![User {
             name: "begin".to_owned(),
@@ -102,11 +101,11 @@ impl Mix {
             if without == Some(at) {
                 continue;
             }
-            let sql = queries.get(planned.query).context("a query of TPC-DS")?;
             users.push(User {
                 name: format!("user{at}"),
                 statements: vec![
-                    Statement::new(&self.name(replay, at), sql).after(&begin, planned.at_ms),
+                    Statement::new(&self.name(replay, at), &planned.sql)
+                        .after(&begin, planned.at_ms),
                 ],
             });
         }
@@ -183,13 +182,7 @@ impl Mix {
     }
 
     /// Replays the mix with and without the two neighbours, in random order.
-    fn replay(
-        &self,
-        server: &Server,
-        spark: &Spark,
-        choice: Choice,
-        random: &mut Random,
-    ) -> Result<Replayed> {
+    fn replay(&self, server: &Server, choice: Choice, random: &mut Random) -> Result<Replayed> {
         let mut replayed = Replayed {
             names: [choice.victim, choice.blamed, choice.other]
                 .map(|at| self.planned[at].query.to_owned()),
@@ -210,7 +203,7 @@ impl Mix {
                     "{repeat}-{}",
                     without.map_or("all".to_owned(), |at| format!("without{at}"))
                 );
-                let times = self.run(server, spark, &replay, without)?;
+                let times = self.run(server, &replay, without)?;
                 let victim = self.name(&replay, replayed.choice.victim);
                 let span = times.get(&victim).context("the victim ran")?;
                 let list = match without {
@@ -242,14 +235,15 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
     let page = Measuring::begin(results, "contention-replay", &MEASURES)?;
     let tool = Tool::Unfuse("rate=200,switches=on".to_owned(), Vec::new());
     let server = Server::start(spark, &tool, asked.slots, "3g")?;
-    let queries = spark.queries_of_data()?;
-    let all = POOL
+    let mut all = spark.queries_of_data()?;
+    let queries: Queries = POOL
         .iter()
-        .filter_map(|name| Some((*name, queries.get(*name)?)));
+        .filter_map(|name| Some((*name, all.remove(*name)?)))
+        .collect();
     let statements = [0, 1].map(|round| {
         let statement =
-            |(name, sql): (&str, &String)| Statement::new(&format!("warm-up-{round}-{name}"), sql);
-        all.clone().map(statement).collect::<Vec<_>>()
+            |(name, sql): &(&str, String)| Statement::new(&format!("warm-up-{round}-{name}"), sql);
+        queries.iter().map(statement).collect::<Vec<_>>()
     });
     server.run(&[User {
         name: "warm-up".to_owned(),
@@ -265,11 +259,11 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         if begun.elapsed() >= time && !mixes.is_empty() {
             break;
         }
-        let mix = Mix::new(number, &mut random);
-        let times = mix.run(&server, spark, "first", None)?;
+        let mix = Mix::new(number, &queries, &mut random);
+        let times = mix.run(&server, "first", None)?;
         sleep(FLUSHED);
         if let Some(choice) = mix.choose(spark, &server.profile(), &times, &mut random)? {
-            mixes.push(mix.replay(&server, spark, choice, &mut random)?);
+            mixes.push(mix.replay(&server, choice, &mut random)?);
         }
         bar.set_message(format!("{number} mixes, {} of them replayed", mixes.len()));
         bar.set_position(begun.elapsed().as_secs().min(time.as_secs()));
