@@ -5,49 +5,54 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
-import java.util.HashMap;
-import java.util.Map;
 
 /**
- * Bytes that threads of this JVM caused to be read from disks, as Linux counts them: what is in the
- * page cache is not among them. Not thread-safe but for {@link #currentThread}.
+ * Bytes that a thread of this JVM caused to be read from disks, as Linux counts them: what is in
+ * the page cache is not among them. One thread at a time may look.
  */
 final class DiskReads {
     private static final String COUNT = "read_bytes: ";
-    private static final ThreadLocal<String> CURRENT =
-            ThreadLocal.withInitial(DiskReads::numberOfCurrentThread);
+    private static final ThreadLocal<DiskReads> CURRENT =
+            ThreadLocal.withInitial(() -> new DiskReads(fileOfCurrentThread()));
 
-    /** The sum of each thread at the last look. */
-    private final Map<String, Long> counted = new HashMap<>();
+    /** The file with the thread's counters; null if it is not known. */
+    private final Path file;
 
-    /** Linux's number of the calling thread; empty if it is not known. */
-    static String currentThread() {
+    /** The sum at the last look. */
+    private long counted;
+
+    private DiskReads(Path file) {
+        this.file = file;
+    }
+
+    /** Those of the calling thread. */
+    static DiskReads ofCurrentThread() {
         return CURRENT.get();
     }
 
-    private static String numberOfCurrentThread() {
+    private static Path fileOfCurrentThread() {
         try {
             // 123/task/456
             Path link = Files.readSymbolicLink(Paths.get("/proc/thread-self"));
-            return link.getFileName().toString();
+            return Paths.get("/proc/self/task", link.getFileName().toString(), "io");
         } catch (IOException | RuntimeException e) {
-            return "";
+            return null;
         }
     }
 
-    /** Bytes that a thread has read since the last call, or since its start; -1 if unknown. */
-    long sinceLastLook(String thread) {
-        long now = thread.isEmpty() ? -1 : read(thread);
+    /** Bytes that the thread has read since the last call, or since its start; -1 if unknown. */
+    long sinceLastLook() {
+        long now = file == null ? -1 : read();
         if (now < 0) {
             return -1;
         }
-        Long before = counted.put(thread, now);
-        return Math.max(now - (before == null ? 0 : before), 0);
+        long read = Math.max(now - counted, 0);
+        counted = now;
+        return read;
     }
 
-    private static long read(String thread) {
+    private long read() {
         try {
-            Path file = Paths.get("/proc/self/task", thread, "io");
             String text = new String(Files.readAllBytes(file), StandardCharsets.US_ASCII);
             int at = text.indexOf("\n" + COUNT);
             int from = at + 1 + COUNT.length();

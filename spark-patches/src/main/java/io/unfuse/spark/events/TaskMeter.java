@@ -51,7 +51,6 @@ public final class TaskMeter implements Runnable {
     private volatile boolean boundary;
     private volatile boolean stopped;
     private final Heap heap = new Heap();
-    private final DiskReads disk = new DiskReads();
     private Json event;
     private int rows;
 
@@ -195,9 +194,8 @@ public final class TaskMeter implements Runnable {
     private void report() {
         countFiles();
         countAllocation();
-        // What Spark says that the tasks of each thread read from local files, and as a part of it
-        // what came from a disk.
-        Map<String, Double> read = new HashMap<>();
+        // What Spark says that the tasks of each thread read from local files.
+        Map<DiskReads, Double> read = new HashMap<>();
         List<Use> uses = new ArrayList<>();
         for (Iterator<Metered> each = tasks.values().iterator(); each.hasNext(); ) {
             Metered task = each.next();
@@ -207,20 +205,20 @@ public final class TaskMeter implements Runnable {
             Use use = task.use(this, ended);
             if (use != null) {
                 uses.add(use);
-                read.merge(task.linuxThread, use.localBytes, Double::sum);
+                read.merge(task.diskReads, use.localBytes, Double::sum);
             }
             if (ended) {
                 each.remove();
             }
         }
-        Map<String, Double> fromDisk = new HashMap<>();
-        read.forEach(
+        // The part of it that came from a disk.
+        read.replaceAll(
                 (thread, bytes) -> {
-                    long known = bytes > 0 ? disk.sinceLastLook(thread) : -1;
-                    fromDisk.put(thread, known < 0 ? 1.0 : Math.min(known / bytes, 1.0));
+                    long known = bytes > 0 ? thread.sinceLastLook() : -1;
+                    return known < 0 ? 1.0 : Math.min(known / bytes, 1.0);
                 });
         for (Use use : uses) {
-            use.write(this, fromDisk.get(use.task.linuxThread));
+            use.write(this, read.get(use.task.diskReads));
         }
         if (tasks.isEmpty()) {
             // Other threads have read the rest.
@@ -257,7 +255,7 @@ public final class TaskMeter implements Runnable {
         final int attempt;
         final Thread thread = Thread.currentThread();
         final long threadId = thread.getId();
-        final String linuxThread = DiskReads.currentThread();
+        final DiskReads diskReads = DiskReads.ofCurrentThread();
         final long startNanos = System.nanoTime();
         private final TaskMetrics metrics;
         private final TaskMemoryManager memory;
