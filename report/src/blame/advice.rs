@@ -6,7 +6,7 @@ use unfuse_contention::{
     Explanation, KnownProcess, QueryId, StageId, Suggestion, Thresholds, Workload, suggestions,
 };
 
-use super::answer::Advice;
+use super::answer::{Advice, Sooner};
 use super::names::title;
 use crate::text::list;
 
@@ -68,9 +68,7 @@ fn advice(workload: &Workload, suggestion: &Suggestion) -> Advice {
         text,
         responsibility: evidence.responsibility,
         seconds: evidence.seconds,
-        victim_seconds: None,
-        victim_seconds_low: None,
-        victim_seconds_high: None,
+        sooner: Sooner::default(),
         culprit: evidence.paths.first().map(|path| path.culprit),
     }
 }

@@ -124,6 +124,47 @@ pub(super) struct Victim {
     pub(super) execution: Option<i64>,
 }
 
+/// How much sooner the one victim would end without a culprit.
+#[derive(Debug, Clone, Copy, Default, Serialize, TS, JsonSchema)]
+pub(super) struct Sooner {
+    /// How much sooner the one victim would end without the culprit, s, by a replay of its tasks; unknown if there are several
+    /// victims, or only a part of the waits counts. Those of several culprits do not add up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    victim_seconds: Option<f64>,
+    /// Lower end of its 95% interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    victim_seconds_low: Option<f64>,
+    /// Upper end.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    victim_seconds_high: Option<f64>,
+}
+
+impl From<&Estimate> for Sooner {
+    fn from(estimate: &Estimate) -> Self {
+        // Nobody runs longer because a neighbour is absent.
+        let seconds = |seconds: f64| Some(seconds.max(0.0));
+        Self {
+            victim_seconds: seconds(estimate.saves_s),
+            victim_seconds_low: seconds(estimate.saves_low_s),
+            victim_seconds_high: seconds(estimate.saves_high_s),
+        }
+    }
+}
+
+impl Sooner {
+    /// The seconds with the ends of their interval, if they are known.
+    pub(super) fn known(self) -> Option<[f64; 3]> {
+        Some([
+            self.victim_seconds?,
+            self.victim_seconds_low?,
+            self.victim_seconds_high?,
+        ])
+    }
+}
+
 /// One line of a ranking.
 #[derive(Debug, Serialize, TS, JsonSchema)]
 #[ts(rename = "Blame")]
@@ -136,19 +177,9 @@ pub(super) struct Row {
     /// Degree of responsibility: the part of the victims' blocked time, 0 to 1 for each victim.
     pub(super) responsibility: f64,
     pub(super) seconds: f64,
-    /// How much sooner the one victim would end without it, s, by a replay of its tasks; unknown if there are several victims, or
-    /// only a part of the waits counts. Those of several culprits do not add up.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub(super) victim_seconds: Option<f64>,
-    /// Lower end of its 95% interval.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub(super) victim_seconds_low: Option<f64>,
-    /// Upper end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub(super) victim_seconds_high: Option<f64>,
+    #[serde(flatten)]
+    #[ts(flatten)]
+    pub(super) sooner: Sooner,
     /// Whether most of it is waits for a CPU, and for most of these the kernel recorded who ran meanwhile. If not, waits are shared
     /// out by use.
     pub(super) exact: bool,
@@ -176,14 +207,6 @@ impl Row {
             .filter_map(|victim| counted.get(&(*victim, culprit)));
         let (counted, queued) = (sum(counted.copied()), sum(run_queue(own)));
         self.exact = queued > MOST * self.seconds && counted > MOST * queued;
-    }
-
-    pub(super) fn set_victim_seconds(&mut self, estimate: &Estimate) {
-        // Nobody runs longer because a neighbour is absent.
-        let seconds = |seconds: f64| Some(seconds.max(0.0));
-        self.victim_seconds = seconds(estimate.saves_s);
-        self.victim_seconds_low = seconds(estimate.saves_low_s);
-        self.victim_seconds_high = seconds(estimate.saves_high_s);
     }
 }
 
@@ -215,33 +238,13 @@ pub(super) struct Advice {
     pub(super) text: String,
     pub(super) responsibility: f64,
     pub(super) seconds: f64,
-    /// How much sooner the one victim would end without the culprit, s: the most that can be expected. Unknown as in the ranking.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub(super) victim_seconds: Option<f64>,
-    /// Lower end of its 95% interval.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub(super) victim_seconds_low: Option<f64>,
-    /// Upper end.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[ts(optional)]
-    pub(super) victim_seconds_high: Option<f64>,
+    /// The most that can be expected.
+    #[serde(flatten)]
+    #[ts(flatten)]
+    pub(super) sooner: Sooner,
     #[serde(skip)]
     #[ts(skip)]
     pub(super) culprit: Option<Culprit>,
-}
-
-impl Advice {
-    /// Takes the seconds of its culprit from the ranking.
-    pub(super) fn set_victim_seconds(&mut self, ranked: &[Row]) {
-        let row = ranked.iter().find(|row| row.culprit == self.culprit);
-        if let Some(row) = row.filter(|row| row.culprit.is_some()) {
-            self.victim_seconds = row.victim_seconds;
-            self.victim_seconds_low = row.victim_seconds_low;
-            self.victim_seconds_high = row.victim_seconds_high;
-        }
-    }
 }
 
 /// The results of simpler methods.

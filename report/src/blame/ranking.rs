@@ -7,7 +7,7 @@ use unfuse_contention::{
     By, Culprit, Entity, Explanation, HostId, Kind, QueryId, Source, StageId, Workload,
 };
 
-use super::answer::Row;
+use super::answer::{Row, Sooner};
 use super::names::{CulpritKind, label, name_of};
 use super::{Question, Rank};
 
@@ -155,9 +155,7 @@ fn row(workload: &Workload, ranked: &RankKey, sum: &Sum) -> Row {
         kind: None,
         responsibility: sum.responsibility,
         seconds: sum.seconds,
-        victim_seconds: None,
-        victim_seconds_low: None,
-        victim_seconds_high: None,
+        sooner: Sooner::default(),
         exact: false,
         culprit: match ranked {
             RankKey::Entity(Entity::Culprit(culprit)) => Some(*culprit),

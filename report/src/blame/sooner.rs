@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use unfuse_contention::{Culprit, Explanation, Input, QueryId, Split, Workload};
 
-use super::answer::Answer;
+use super::answer::{Answer, Sooner};
 use crate::what_if::{Neighbour, VictimWaits, caused_waits, without_each};
 use crate::{Report, ReportError};
 
@@ -67,10 +67,13 @@ impl Answer {
         let warning = match without_each(report, app, execution, &neighbours) {
             Ok((estimates, warning)) => {
                 for (at, estimate) in tried.into_iter().zip(estimates) {
-                    self.ranked[at].set_victim_seconds(&estimate);
+                    self.ranked[at].sooner = Sooner::from(&estimate);
                 }
                 for advice in &mut self.suggestions {
-                    advice.set_victim_seconds(&self.ranked);
+                    let mut rows = self.ranked.iter();
+                    let row =
+                        rows.find(|row| row.culprit.is_some() && row.culprit == advice.culprit);
+                    advice.sooner = row.map_or(Sooner::default(), |row| row.sooner);
                 }
                 warning
             }

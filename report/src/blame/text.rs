@@ -32,16 +32,10 @@ pub fn render(answer: &Answer, by: Rank) -> String {
     if !answer.suggestions.is_empty() {
         text += "\nWhat may help (heuristics, not tried):\n";
         for advice in &answer.suggestions {
-            let sooner = match (
-                advice.victim_seconds,
-                advice.victim_seconds_low,
-                advice.victim_seconds_high,
-            ) {
-                (Some(seconds), Some(low), Some(high)) => {
-                    format!(" (it ends at most {seconds:.1} s sooner, {low:.1} to {high:.1} s)")
-                }
-                _ => String::new(),
-            };
+            let sooner = advice.sooner.known().map(|[seconds, low, high]| {
+                format!(" (it ends at most {seconds:.1} s sooner, {low:.1} to {high:.1} s)")
+            });
+            let sooner = sooner.unwrap_or_default();
             let _ = writeln!(
                 text,
                 "  {:>4.0}%  {}{sooner}",
@@ -100,11 +94,10 @@ fn about(text: &mut String, victim: &Victim, scope: &Scope) {
 
 /// Who slowed the victim down most, in seconds of the victim.
 fn harm(text: &mut String, victim: &Victim, rows: &[Row]) {
-    let known = rows.iter().filter_map(|row| {
-        let (low, high) = row.victim_seconds_low.zip(row.victim_seconds_high)?;
-        Some((row, row.victim_seconds?, low, high))
-    });
-    let Some((row, seconds, low, high)) = known.max_by(|(_, a, ..), (_, b, ..)| a.total_cmp(b))
+    let known = rows
+        .iter()
+        .filter_map(|row| Some((row, row.sooner.known()?)));
+    let Some((row, [seconds, low, high])) = known.max_by(|(_, a), (_, b)| a[0].total_cmp(&b[0]))
     else {
         return;
     };
@@ -209,7 +202,7 @@ fn ranking(text: &mut String, answer: &Answer, by: Rank) {
         });
         return;
     }
-    let has_sooner = answer.ranked.iter().any(|row| row.victim_seconds.is_some());
+    let has_sooner = answer.ranked.iter().any(|row| row.sooner.known().is_some());
     let sooner = if has_sooner {
         "        ends sooner by, s"
     } else {
@@ -235,11 +228,10 @@ fn ranking(text: &mut String, answer: &Answer, by: Rank) {
 
 /// How much sooner the victim would end, with the interval.
 fn sooner(row: &Row) -> String {
-    let interval = row.victim_seconds_low.zip(row.victim_seconds_high);
     let text = row
-        .victim_seconds
-        .zip(interval)
-        .map(|(seconds, (low, high))| format!("{seconds:.1} ({low:.1} to {high:.1})"));
+        .sooner
+        .known()
+        .map(|[seconds, low, high]| format!("{seconds:.1} ({low:.1} to {high:.1})"));
     format!("{:>25}", text.unwrap_or_else(|| "-".to_owned()))
 }
 

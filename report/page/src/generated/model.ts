@@ -9,7 +9,8 @@ export type Advice = {
  */
 action: string, text: string, responsibility: number, seconds: number, 
 /**
- * How much sooner the one victim would end without the culprit, s: the most that can be expected. Unknown as in the ranking.
+ * How much sooner the one victim would end without the culprit, s, by a replay of its tasks; unknown if there are several
+ * victims, or only a part of the waits counts. Those of several culprits do not add up.
  */
 victim_seconds?: number, 
 /**
@@ -84,19 +85,6 @@ kind?: CulpritKind,
  */
 responsibility: number, seconds: number, 
 /**
- * How much sooner the one victim would end without it, s, by a replay of its tasks; unknown if there are several victims, or
- * only a part of the waits counts. Those of several culprits do not add up.
- */
-victim_seconds?: number, 
-/**
- * Lower end of its 95% interval.
- */
-victim_seconds_low?: number, 
-/**
- * Upper end.
- */
-victim_seconds_high?: number, 
-/**
  * Whether most of it is waits for a CPU, and for most of these the kernel recorded who ran meanwhile. If not, waits are shared
  * out by use.
  */
@@ -108,7 +96,20 @@ how: Array<string>,
 /**
  * Its operators with their part of the CPU time, 0 to 1; empty if unknown.
  */
-operators?: Array<[string, number]>, };
+operators?: Array<[string, number]>, 
+/**
+ * How much sooner the one victim would end without the culprit, s, by a replay of its tasks; unknown if there are several
+ * victims, or only a part of the waits counts. Those of several culprits do not add up.
+ */
+victim_seconds?: number, 
+/**
+ * Lower end of its 95% interval.
+ */
+victim_seconds_low?: number, 
+/**
+ * Upper end.
+ */
+victim_seconds_high?: number, };
 
 /**
  * Details of several queries.
