@@ -173,6 +173,7 @@ impl Answer {
         };
         let mut runs = runs(report, &now, basis)?;
         let mut notes = notes(report);
+        let mut waits = None;
         let (before_runs, after, parts) = match before {
             Some(before) => {
                 let mut old = self::runs(against, &before, basis)?;
@@ -180,7 +181,8 @@ impl Answer {
                     && heaps_differ(old.heap_bytes, new.heap_bytes)
                 {
                     old.collected = waits_of(against, before[0])?.collected;
-                    new.collected = waits_of(report, now[0])?.collected;
+                    let known = waits.insert(waits_of(report, now[0])?);
+                    new.collected = known.collected;
                 }
                 let (side, after) = (Side::new(&old), Side::new(&runs));
                 let parts = difference(&side, &after);
@@ -228,7 +230,7 @@ impl Answer {
             parts,
             notes,
         };
-        answer.name_neighbours(report, now[0]);
+        answer.name_neighbours(report, now[0], waits);
         let query = answer.now.queries.first().copied().unwrap_or_default();
         let other = answer.before.as_ref().map(|before| &*before.profile);
         let has_samples = !report.profile.groups.is_empty();
@@ -245,11 +247,12 @@ impl Answer {
 
 impl Answer {
     /// Names who had the CPUs, in the part about waits for them, if that is more than before or there is no comparison.
-    fn name_neighbours(&mut self, report: &Report<'_>, at: usize) {
+    fn name_neighbours(&mut self, report: &Report<'_>, at: usize, known: Option<CpuWaits>) {
         let mut parts = self.parts.iter_mut();
-        let waits = parts.find(|part| part.is_cpu_wait && part.seconds > 0.0);
-        let Some(part) = waits else { return };
-        match waits_of(report, at).map(|waits| waits.main) {
+        let more = parts.find(|part| part.is_cpu_wait && part.seconds > 0.0);
+        let Some(part) = more else { return };
+        let waits = known.map_or_else(|| waits_of(report, at), Ok);
+        match waits.map(|waits| waits.main) {
             Ok(Some(who)) => part.what += &format!(", most of it behind {}", name(&who)),
             Ok(None) => {}
             Err(error) => self

@@ -1,6 +1,6 @@
 //! What tasks share: the slots of an application with the tasks that had them, and the heap.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use unfuse_format::{ApplicationRow, ExecutionId, ExecutorRow, FormatError, HostRow};
 use unfuse_postprocess::Profile;
@@ -13,12 +13,12 @@ pub(crate) struct Executors {
     applications: Vec<ApplicationRow>,
     executors: Vec<ExecutorRow>,
     tasks: HashMap<String, Tasks>,
-    heaps: HashMap<String, Vec<HeapUse>>,
+    heaps: HashMap<String, Vec<Heap>>,
 }
 
-/// The heap of a JVM in one row.
-struct HeapUse {
-    /// Begin and end, ms since the epoch.
+/// The heap of a JVM.
+struct Heap {
+    /// Begin of its first row and end of its last one, ms since the epoch.
     span: (i64, i64),
     /// Maximum size, bytes.
     bytes: u64,
@@ -91,17 +91,22 @@ impl Executors {
     }
 }
 
-/// By application, as JVMs with tasks say.
-fn heaps(profile: &Profile) -> Result<HashMap<String, Vec<HeapUse>>, FormatError> {
-    let mut heaps: HashMap<String, Vec<HeapUse>> = HashMap::new();
+/// By application: one of each JVM, because its maximum size stays the same.
+fn heaps(profile: &Profile) -> Result<HashMap<String, Vec<Heap>>, FormatError> {
+    let mut by_jvm: HashMap<(String, String, u32), Heap> = HashMap::new();
     for row in profile.rows::<HostRow>()? {
-        if let Some(bytes) = row.heap_bytes {
-            let span = (row.start_ns / 1_000_000, row.end_ns / 1_000_000);
-            heaps
-                .entry(row.app)
-                .or_default()
-                .push(HeapUse { span, bytes });
-        }
+        let Some(bytes) = row.heap_bytes else {
+            continue;
+        };
+        let span = (row.start_ns / 1_000_000, row.end_ns / 1_000_000);
+        let heap = by_jvm.entry((row.app, row.host, row.pid));
+        let heap = heap.or_insert(Heap { span, bytes });
+        heap.span = (heap.span.0.min(span.0), heap.span.1.max(span.1));
+        heap.bytes = heap.bytes.max(bytes);
+    }
+    let mut heaps: HashMap<String, Vec<Heap>> = HashMap::new();
+    for ((app, ..), heap) in by_jvm {
+        heaps.entry(app).or_default().push(heap);
     }
     Ok(heaps)
 }
@@ -134,7 +139,7 @@ pub(super) fn main_query(
     others: &[Other],
     (from, to): (i64, i64),
 ) -> Option<String> {
-    let mut by_query: HashMap<Option<i64>, i64> = HashMap::new();
+    let mut by_query: BTreeMap<Option<i64>, i64> = BTreeMap::new();
     for Other { span, query } in others {
         let ms = span.1.min(to).saturating_sub(span.0.max(from)).max(0);
         let sum = by_query.entry(*query).or_default();
