@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use tempfile::TempDir;
 use unfuse_eventlog::is_event_log;
 use unfuse_files::{Access, Directory};
 use unfuse_format::{MANIFEST, ProfileDir};
@@ -82,33 +83,81 @@ fn update(uri: &str, mirror: &Directory, without: &[&str]) -> Result<()> {
             wanted.entry(folder).or_default().push(name);
         }
     }
+    fetch_folders(uri, mirror, &mut wanted)?;
     for (folder, names) in wanted {
         let from = match folder {
             "" => uri.to_owned(),
             folder => format!("{uri}/{folder}"),
         };
         for names in names.chunks(AT_ONCE) {
-            // Fetches into a temporary directory, so that an interrupted
-            // command leaves no incomplete file in the mirror.
-            let aside = tempfile::tempdir_in(mirror.path())
-                .with_context(|| format!("cannot write to {}", mirror.path().display()))?;
-            let mut arguments = vec!["-get".to_owned()];
-            arguments.extend(names.iter().map(|name| format!("{from}/{name}")));
-            arguments.push(format!("{}/", aside.path().display()));
-            let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-            let fetched = hadoop(&arguments).with_context(|| format!("{from} cannot be read"));
-            let to = match folder {
-                "" => mirror.clone(),
-                folder => mirror.create_folder(folder, Access::Private)?,
-            };
-            for name in names {
-                // Each fetched file is complete, even if another one failed.
-                let _ = fs::rename(aside.path().join(name), to.path().join(name));
-            }
+            let aside = aside(mirror)?;
+            let files = names.iter().map(|name| format!("{from}/{name}"));
+            let fetched =
+                get(files, aside.path()).with_context(|| format!("{from} cannot be read"));
+            // Each fetched file is complete, even if another one failed.
+            take(aside.path(), mirror, folder, names)?;
             fetched?;
         }
     }
     forget_others(mirror, &there)
+}
+
+/// Fetches folders of which the mirror has nothing yet, whole and by one command: each command starts a JVM. Leaves in `wanted` what
+/// is still to be fetched: also files that could not be read, since a JVM that still writes changes the names of its files.
+fn fetch_folders(
+    uri: &str,
+    mirror: &Directory,
+    wanted: &mut BTreeMap<&str, Vec<&str>>,
+) -> Result<()> {
+    let is_new = |folder: &str| !folder.is_empty() && !mirror.path().join(folder).exists();
+    let new: Vec<&str> = wanted.keys().copied().filter(|name| is_new(name)).collect();
+    if new.is_empty() {
+        return Ok(());
+    }
+    let aside = aside(mirror)?;
+    let _ = get(
+        new.iter().map(|folder| format!("{uri}/{folder}")),
+        aside.path(),
+    );
+    for folder in new {
+        if let Some(names) = wanted.get_mut(folder) {
+            take(&aside.path().join(folder), mirror, folder, names)?;
+            names.retain(|name| !mirror.path().join(folder).join(name).exists());
+        }
+    }
+    wanted.retain(|_, names| !names.is_empty());
+    Ok(())
+}
+
+/// A temporary directory, so that an interrupted command leaves no incomplete file in the mirror.
+fn aside(mirror: &Directory) -> Result<TempDir> {
+    tempfile::tempdir_in(mirror.path())
+        .with_context(|| format!("cannot write to {}", mirror.path().display()))
+}
+
+/// Copies files or folders into a local directory.
+fn get(from: impl Iterator<Item = String>, to: &Path) -> Result<()> {
+    let from: Vec<String> = from.collect();
+    let to = format!("{}/", to.display());
+    let mut arguments = vec!["-get"];
+    arguments.extend(from.iter().map(String::as_str));
+    arguments.push(&to);
+    hadoop(&arguments).map(|_| ())
+}
+
+/// Moves regular files of these names from a directory to a folder of the mirror.
+fn take(from: &Path, mirror: &Directory, folder: &str, names: &[&str]) -> Result<()> {
+    let to = match folder {
+        "" => mirror.clone(),
+        folder => mirror.create_folder(folder, Access::Private)?,
+    };
+    for name in names {
+        let file = from.join(name);
+        if fs::symlink_metadata(&file).is_ok_and(|metadata| metadata.is_file()) {
+            let _ = fs::rename(file, to.path().join(name));
+        }
+    }
+    Ok(())
 }
 
 /// Removes files that the URI no longer has, because another profile has replaced the earlier one.
