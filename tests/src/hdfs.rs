@@ -127,7 +127,7 @@ pub(crate) fn configure(conf: &Path, files: &[&str], settings: &[(&str, String)]
 /// A server of Hadoop, by its class below `org.apache.hadoop`, with its settings and its log.
 pub(crate) fn server(spark: &Path, conf: &Path, class: &str, log: &Path) -> Command {
     let mut class_path = OsString::from(conf);
-    for jars in [servers(), pyspark(spark).join("jars")] {
+    for jars in [jars("hdfs"), pyspark(spark).join("jars")] {
         class_path.push(":");
         class_path.push(jars.join("*"));
     }
@@ -144,10 +144,13 @@ pub(crate) fn server(spark: &Path, conf: &Path, class: &str, log: &Path) -> Comm
     command
 }
 
-/// The directory with the servers' jar, in the cache directory.
-fn servers() -> PathBuf {
-    let pom = root().join("tests/hdfs/pom.xml");
-    let home = cache().join(format!("hdfs-{:08x}", stamp(&[&pom])));
+/// The directory with the jars of `tests/NAME/pom.xml`, in the cache directory. They are copied there at first.
+///
+/// # Panics
+/// If that fails.
+pub(crate) fn jars(name: &str) -> PathBuf {
+    let pom = root().join(format!("tests/{name}/pom.xml"));
+    let home = cache().join(format!("{name}-jars-{:08x}", stamp(&[&pom])));
     if !home.join("installed").exists() {
         run(Command::new("mvn")
             .args(["-q", "-B", "-f"])

@@ -14,6 +14,7 @@ mod notebook;
 mod plugin;
 mod processes;
 mod python;
+mod s3;
 mod server;
 mod yarn;
 
@@ -38,6 +39,7 @@ pub use notebook::Notebook;
 pub use plugin::{executor_options, plugin_submit};
 pub use processes::{Mark, cpu_time, signal, thread};
 pub use python::{packages, python_environment};
+pub use s3::S3;
 pub use server::Server;
 pub use yarn::Yarn;
 

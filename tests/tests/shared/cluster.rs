@@ -2,11 +2,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
 use unfuse_format::{ProfileDir, SampleRow};
 use unfuse_tests::{
-    Cluster, Hdfs, ask, ask_number, executors, is, pyspark, queries, queries_for, run, samples,
+    Cluster, Hdfs, S3, ask, ask_number, executors, is, pyspark, queries, queries_for, run, samples,
     signal, spark, top, unfuse, wait_for,
 };
 
@@ -95,6 +95,32 @@ fn uri(path: &Path) -> PathBuf {
     PathBuf::from(format!("file://{}", path.display()))
 }
 
+/// What `unfuse top` says of a profile by its URI. The mirror goes to a cache directory of this test, one for each scheme.
+fn read_far(
+    profile: &Path,
+    dir: &Path,
+    client: impl for<'a> Fn(&'a mut Command) -> &'a mut Command,
+) -> Vec<u8> {
+    let scheme = profile.to_string_lossy();
+    let scheme = scheme.split(':').next().unwrap_or_default().to_owned();
+    let mut command = unfuse();
+    client(&mut command)
+        .env("XDG_CACHE_HOME", dir.join(format!("cache-{scheme}")))
+        .env("SPARK_HOME", pyspark(&spark("4.3")))
+        .args(["top", "--json"])
+        .arg(profile);
+    run(&mut command).stdout
+}
+
+/// The mirror of the profile of a scheme that was read far.
+fn mirror_of(dir: &Path, scheme: &str) -> PathBuf {
+    let mirrors = dir.join(format!("cache-{scheme}/unfuse/remote"));
+    let mirrors = fs::read_dir(mirrors).expect("a mirror");
+    let mut mirrors = mirrors.flatten().map(|mirror| mirror.path());
+    let mirror = mirrors.find(|mirror| !mirror.ends_with("conf"));
+    mirror.expect("a mirror")
+}
+
 /// One cluster for all cases, because starting one takes as long as a job.
 #[test]
 fn profiles_of_a_cluster_are_whole_wherever_they_go() {
@@ -110,6 +136,8 @@ fn profiles_of_a_cluster_are_whole_wherever_they_go() {
     to_hdfs(&cluster, &hdfs, dir.path());
     println!("a Spark job follows records of a profile on HDFS");
     a_spark_job_follows_records_of_a_profile_on_hdfs(&hdfs, dir.path());
+    println!("a profile in an object store is written and read");
+    to_s3(&cluster, dir.path());
 }
 
 fn to_a_shared_directory(cluster: &Cluster, dir: &Path) {
@@ -153,23 +181,9 @@ fn to_a_uri_although_an_executor_is_killed(cluster: &Cluster, dir: &Path) {
 fn to_hdfs(cluster: &Cluster, hdfs: &Hdfs, dir: &Path) {
     let profile = hdfs.uri("profile");
     run(queries(&mut cluster.submit(&profile, 2, &[]), "1"));
-    // The mirror of this address goes to a cache directory of this test.
-    let cached = dir.join("cache");
-    let installed = pyspark(&spark("4.3"));
-    let far = || {
-        let mut command = unfuse();
-        command
-            .env("XDG_CACHE_HOME", &cached)
-            .env("SPARK_HOME", &installed)
-            .args(["top", "--json"])
-            .arg(&profile);
-        run(&mut command).stdout
-    };
+    let far = || read_far(&profile, dir, |command| command);
     far();
-    let mirrors = fs::read_dir(cached.join("unfuse/remote")).expect("a mirror");
-    let mut mirrors = mirrors.flatten().map(|mirror| mirror.path());
-    let mirror = mirrors.find(|mirror| !mirror.ends_with("conf"));
-    let mirror = mirror.expect("a mirror");
+    let mirror = mirror_of(dir, "hdfs");
     // A Worker kills an executor ten seconds after it has asked it to end. On a busy machine, the end of its profile may still
     // be in its spool then. The next JVM copies it.
     if has_unfinished(&mirror) {
@@ -179,5 +193,28 @@ fn to_hdfs(cluster: &Cluster, hdfs: &Hdfs, dir: &Path) {
     let first = far();
     check(&mirror, 2, 0.03);
     // The second call finds nothing new.
+    assert_eq!(far(), first);
+}
+
+/// Spark copies the client to the executors, as it does with `--packages`.
+fn to_s3(cluster: &Cluster, dir: &Path) {
+    let s3 = S3::start(dir);
+    let profile = s3.uri("profile");
+    let options = s3.options();
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    let submit = || {
+        let mut command = cluster.submit(&profile, 2, &options);
+        run(queries(s3.with_keys(&mut command), "1"));
+    };
+    submit();
+    let far = || read_far(&profile, dir, |command| s3.with_client(command));
+    far();
+    let mirror = mirror_of(dir, "s3a");
+    if has_unfinished(&mirror) {
+        println!("an executor was killed before its profile was copied");
+        submit();
+    }
+    let first = far();
+    check(&mirror, 2, 0.03);
     assert_eq!(far(), first);
 }
