@@ -24,7 +24,7 @@ pub(super) struct Side {
     python: PythonLines,
     pub(super) slots: f64,
     pub(super) read_bytes: f64,
-    tasks: f64,
+    pub(super) tasks: f64,
     /// Of the first run, bytes.
     pub(super) heap_bytes: u64,
     /// The part of its waits for CPUs that garbage collection caused, in the first run.
@@ -154,7 +154,7 @@ impl Found {
     }
 
     /// Names the other query that had most slots, if it is about these.
-    fn of_cause(mut self, cause: &Cause, side: &Side) -> Self {
+    pub(super) fn of_cause(mut self, cause: &Cause, side: &Side) -> Self {
         self.is_cpu_wait = *cause == Cause::Wait(WaitReason::RunQueue);
         if let (Cause::TakenSlots, Some(query)) = (cause, &side.beside) {
             self.what += &format!(", most of them {}", name(query));
@@ -214,18 +214,14 @@ pub(super) fn difference(before: &Side, after: &Side) -> Vec<Part> {
     found.extend(known::slots(before, after, &mut left));
     found.extend(known::heap(before, after, &mut left));
     found.extend(known::more_data(before, after, &mut left));
+    found.extend(known::more_tasks(before, after, &mut left));
     found.extend(known::contention(&mut left));
+    found.extend(known::taken_slots(after, &mut left));
     for (cause, left) in left {
         let facts = |key: &Key| after.operators.get(key).or(before.operators.get(key));
         let (kind, what) = describe(&cause, facts);
         let line = python_line(&cause, &before.python, &after.python);
-        let mut part = Found::new(kind, what, left).of_cause(&cause, after);
-        if cause == Cause::Scheduling && (after.tasks - before.tasks).abs() >= 1.0 {
-            part.what += &format!(
-                " ({:.0} tasks before, {:.0} now)",
-                before.tasks, after.tasks
-            );
-        }
+        let part = Found::new(kind, what, left).of_cause(&cause, after);
         found.push(part.with_line(line));
     }
     finish(

@@ -277,6 +277,56 @@ pub(super) fn more_data(before: &Side, after: &Side, left: &mut Remaining) -> Op
     Some(Found::without_times(CauseKind::Data, change, amount))
 }
 
+/// Slots that other queries had, or had before. Where slots changed only from idle to theirs, or back, the query was not slower.
+pub(super) fn taken_slots(after: &Side, left: &mut Remaining) -> Option<Found> {
+    let mut taken = left.remove(&Cause::TakenSlots)?.change;
+    for cause in [Cause::LastTasks, Cause::FewTasks] {
+        let Some(idle) = left.get_mut(&cause) else {
+            continue;
+        };
+        let change = idle.change.s;
+        let same = change.abs().min(taken.s.abs());
+        if change * taken.s < 0.0 {
+            idle.change.s -= same.copysign(change);
+            taken.s -= same.copysign(taken.s);
+        }
+    }
+    let (kind, what) = describe(&Cause::TakenSlots, |_| None);
+    Some(Found::without_times(kind, what, taken).of_cause(&Cause::TakenSlots, after))
+}
+
+/// CPU time that a task takes whatever its rows are.
+const OF_EACH_TASK: [&str; 4] = [
+    "task: deserialization",
+    "task: serialization",
+    "task: reporting",
+    "task: other",
+];
+
+/// What more or fewer tasks change by themselves: launching, preparing and reporting them.
+pub(super) fn more_tasks(before: &Side, after: &Side, left: &mut Remaining) -> Option<Found> {
+    let (old, new) = (before.tasks, after.tasks);
+    if old <= 0.0 || new <= 0.0 || (0.67..1.5).contains(&(new / old)) {
+        return None;
+    }
+    let mut amount = Amount::default();
+    for (cause, left) in left.iter_mut() {
+        let is_of_each = match cause {
+            Cause::Scheduling => true,
+            Cause::Heading(heading) => OF_EACH_TASK.contains(heading),
+            _ => false,
+        };
+        if is_of_each {
+            amount.add(left.take_expected(left.before * (new / old - 1.0)));
+        }
+    }
+    let which = if new > old { "more" } else { "fewer" };
+    let what = format!(
+        "{which} tasks: {old:.0} before, {new:.0} now; launching, preparing and reporting them"
+    );
+    Some(Found::without_times(CauseKind::Scheduling, what, amount))
+}
+
 /// Whether as many rows pass the filters of both sides.
 fn filters_keep_as_many(before: &Side, after: &Side) -> bool {
     let kept = |side: &Side| -> Option<f64> {

@@ -72,7 +72,7 @@ pub enum CauseKind {
     Skew,
     /// Stages had fewer tasks than slots.
     FewTasks,
-    /// Tasks were launched and did not run.
+    /// Tasks were launched and did not run yet, or there were more or fewer of them.
     Scheduling,
     /// Tasks failed.
     FailedTasks,

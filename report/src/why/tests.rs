@@ -224,6 +224,32 @@ fn a_smaller_heap_has_its_collections_and_spills() {
 }
 
 #[test]
+fn more_tasks_have_what_each_of_them_costs() {
+    let of = |tasks, launching, prepared, joined| {
+        let others = [
+            (Cause::Scheduling, launching),
+            (Cause::Heading("task: deserialization"), prepared),
+        ];
+        let mut run = run(&[("BroadcastHashJoin", joined, 9, true)], &others);
+        run.tasks = tasks;
+        run
+    };
+    assert_eq!(
+        parts(&of(10, 0.1, 0.1, 2.0), &of(1500, 3.0, 1.5, 2.0)),
+        [(CauseKind::Scheduling, 4.3)]
+    );
+    // Twice the tasks do not make each of them slower.
+    assert_eq!(
+        parts(&of(10, 0.5, 0.1, 2.0), &of(20, 2.1, 0.2, 3.0)),
+        [
+            (CauseKind::Scheduling, 1.1),
+            (CauseKind::Operator, 1.0),
+            (CauseKind::Scheduling, 0.6)
+        ]
+    );
+}
+
+#[test]
 fn slots_of_another_query_are_contention_and_name_it() {
     let mut after = run(
         &[
@@ -241,6 +267,26 @@ fn slots_of_another_query_are_contention_and_name_it() {
     assert_eq!(parts(&base, &after), [(CauseKind::Contention, 3.0)]);
     let named = difference(&Side::new(from_ref(&base)), &Side::new(from_ref(&after)));
     assert!(named[0].what.ends_with("query 9: beside"), "{named:?}");
+}
+
+#[test]
+fn slots_that_nobody_had_before_do_not_make_a_query_slower() {
+    let of = |taken, last, few| {
+        let idle = [
+            (Cause::TakenSlots, taken),
+            (Cause::LastTasks, last),
+            (Cause::FewTasks, few),
+        ];
+        run(&[("BroadcastHashJoin", 2.0, 9, true)], &idle)
+    };
+    let (alone, beside) = (of(0.0, 0.6, 0.5), of(3.0, 0.2, 0.0));
+    assert_eq!(parts(&alone, &beside), [(CauseKind::Contention, 2.1)]);
+    assert_eq!(parts(&beside, &alone), [(CauseKind::Contention, -2.1)]);
+    // More idle slots are another cause.
+    assert_eq!(
+        parts(&of(0.0, 0.6, 0.0), &of(3.0, 1.1, 0.0)),
+        [(CauseKind::Contention, 3.0), (CauseKind::Skew, 0.5)]
+    );
 }
 
 #[test]
