@@ -28,12 +28,24 @@ fn check_settings(settings: &serde_json::Map<String, Value>) {
 fn kubernetes_reads_the_templates() {
     let output = run(Command::new(spark("4.3").join("venv/bin/python"))
         .arg(root().join("tests/programs/recipes.py"))
-        .args(["kubernetes-pod.yaml", "spark-application.yaml"].map(recipe)));
+        .args(
+            [
+                "kubernetes-pod.yaml",
+                "spark-application.yaml",
+                "helm-values.yaml",
+            ]
+            .map(recipe),
+        ));
     let text = String::from_utf8(output.stdout).expect("text");
     let read: Value = serde_json::from_str(text.lines().last().expect("a line")).expect("JSON");
     assert_eq!(read["container"], "spark");
     assert_eq!(read["mounts"], serde_json::json!(["/spool"]));
     assert_eq!(read["volumes"], serde_json::json!(["spool"]));
+    assert_eq!(
+        read["worker_mounts"],
+        serde_json::json!({"spool": "/spool"})
+    );
+    assert_eq!(read["worker_volumes"], serde_json::json!(["spool"]));
     assert_eq!(read["kind"], "SparkApplication");
     check_settings(read["conf"].as_object().expect("settings"));
 }
