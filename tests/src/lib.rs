@@ -36,7 +36,7 @@ pub use jdk::{compile, compile_against, jdks};
 pub use locks::{LOCK_CASES, LockWaits, lock_waits, record_locks};
 pub use network::SlowNetwork;
 pub use notebook::Notebook;
-pub use plugin::{executor_options, plugin_submit};
+pub use plugin::{executor_options, plugin_jar, plugin_submit};
 pub use processes::{Mark, cpu_time, signal, thread};
 pub use python::{packages, python_environment};
 pub use s3::S3;

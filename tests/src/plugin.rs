@@ -12,7 +12,7 @@ pub fn plugin_submit(version: &str, profile: &Path, options: &[&str]) -> Command
     let mut command = spark_alone(&spark);
     with_archive(&mut command, &spark)
         .arg("--jars")
-        .arg(jar())
+        .arg(plugin_jar())
         .args(["--conf", "spark.plugins=io.unfuse.spark.UnfusePlugin"])
         .args(["--conf", &executor_options(&spark, "")])
         .arg("--conf")
@@ -28,7 +28,10 @@ pub fn executor_options(spark: &Path, options: &str) -> String {
 }
 
 /// The jar that `make plugin` makes.
-fn jar() -> PathBuf {
+///
+/// # Panics
+/// If it is not built.
+pub fn plugin_jar() -> PathBuf {
     let jar = root().join("target/release/unfuse-spark.jar");
     assert!(
         jar.is_file(),

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use unfuse_tests::{
-    agent, ask_number, brief_driver, jdk, plugin_submit, queries, queries_for, run, samples, spark,
-    spark_submit, top, with_command, without_archive,
+    agent, ask_number, brief_driver, jdk, plugin_jar, plugin_submit, queries, queries_for, root,
+    run, samples, spark, spark_submit, top, with_command, without_archive,
 };
 
 use crate::bad_input::WITHOUT_PERF_EVENT;
@@ -282,4 +282,31 @@ fn the_flag_counts_where_both_are_given() {
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].contains("this JVM has -agentpath"), "{lines:?}");
     assert!(!by_plugin.exists() && !top(&by_flag, &[]).is_empty());
+}
+
+#[test]
+fn of_two_versions_one_is_used_and_the_other_is_named() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let (profile, parts) = (dir.path().join("profile"), dir.path().join("parts"));
+    fs::create_dir(&parts).expect("a directory");
+    for name in ["unfuse", "libunfuse.so"] {
+        fs::write(parts.join(name), "of another version").expect("a file");
+    }
+    let other = dir.path().join("unfuse-spark-0.0.1.jar");
+    run(Command::new(root().join("dist/plugin_jar.sh"))
+        .arg(&other)
+        .arg(format!("linux-{}", std::env::consts::ARCH))
+        .arg(&parts));
+    let ours = plugin_jar();
+    let mut command = brief_submit(&profile, &[]);
+    let jars = format!("{},{}", ours.display(), other.display());
+    let lines = brief(command.args(["--jars", &jars]));
+    assert_eq!(lines.len(), 2, "{lines:?}");
+    assert!(
+        lines[0].contains("several versions of the plugin")
+            && lines[0].contains("not ")
+            && lines[0].contains("unfuse-spark-0.0.1.jar; remove one"),
+        "{lines:?}"
+    );
+    assert!(!top(&profile, &[]).is_empty());
 }

@@ -128,6 +128,15 @@ public final class AgentLoader {
             say("this JVM has -agentpath, whose options count; the settings spark.unfuse.* do not");
             return null;
         }
+        List<String> others = NativeParts.otherVersions();
+        if (!others.isEmpty()) {
+            say(
+                    "several versions of the plugin are in the class path: using "
+                            + NativeParts.ourJar()
+                            + ", not "
+                            + String.join(" and ", others)
+                            + "; remove one");
+        }
         String options = options(settings);
         NativeParts parts = NativeParts.unpack(nativeDir);
         boolean keeps = false;

@@ -5,6 +5,9 @@ import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
 import java.io.UncheckedIOException;
+import java.net.JarURLConnection;
+import java.net.URL;
+import java.net.URLConnection;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
@@ -14,10 +17,12 @@ import java.nio.file.attribute.FileAttribute;
 import java.nio.file.attribute.PosixFilePermission;
 import java.nio.file.attribute.PosixFilePermissions;
 import java.util.ArrayList;
+import java.util.Enumeration;
 import java.util.List;
 import java.util.Locale;
 import java.util.Set;
 import java.util.concurrent.TimeUnit;
+import java.util.jar.JarFile;
 import java.util.regex.Pattern;
 import java.util.stream.Collectors;
 import java.util.stream.Stream;
@@ -110,6 +115,52 @@ final class NativeParts {
     /** Whether the jar has the parts for a platform. */
     private static boolean isIn(String platform) {
         return NativeParts.class.getResource(folder(platform) + LIBRARY) != null;
+    }
+
+    /** Jars of other versions that this plugin's class loader finds too. */
+    static List<String> otherVersions() {
+        List<String> others = new ArrayList<>();
+        String library = folder(platform(Paths.get("/proc/self/maps"))) + LIBRARY;
+        URL ours = NativeParts.class.getResource(library);
+        try {
+            Enumeration<URL> all =
+                    NativeParts.class.getClassLoader().getResources(library.substring(1));
+            while (ours != null && all.hasMoreElements()) {
+                URL other = all.nextElement();
+                if (checksum(other) != checksum(ours)) {
+                    others.add(jar(other));
+                }
+            }
+        } catch (IOException | RuntimeException error) {
+            // What cannot be read is no version that could be used.
+        }
+        return others;
+    }
+
+    /** Of a file in a jar, as the jar says; 0 if it is in none. */
+    private static long checksum(URL file) throws IOException {
+        URLConnection connection = file.openConnection();
+        // A jar that is kept open could not be replaced.
+        connection.setUseCaches(false);
+        if (!(connection instanceof JarURLConnection)) {
+            return 0;
+        }
+        try (JarFile jar = ((JarURLConnection) connection).getJarFile()) {
+            return jar.getJarEntry(((JarURLConnection) connection).getEntryName()).getCrc();
+        }
+    }
+
+    /** The jar of a file, without what is in front of its path. */
+    private static String jar(URL file) {
+        String path = file.getPath();
+        int end = path.indexOf('!');
+        return (end < 0 ? path : path.substring(0, end)).replaceFirst("^file:", "");
+    }
+
+    /** The jar that the plugin comes from. */
+    static String ourJar() {
+        URL ours = NativeParts.class.getResource("NativeParts.class");
+        return ours == null ? "" : jar(ours);
     }
 
     private static List<String> parents(String wanted) {
