@@ -4,6 +4,7 @@ mod cache;
 mod collections;
 mod cpu_sets;
 mod csv;
+mod disks;
 mod folded;
 mod hosts;
 mod limits;
