@@ -18,11 +18,16 @@ show() {
     echo "END $1"
 }
 
+# busybox runs dd inside its shell, so no process has that name. The others need Python, which this machine lacks.
+lacking="--skip short_children_are_named_and_not_the_shell_that_starts_them
+    --skip most_stacks_of_a_running_process_are_whole --skip stacks_and_lines_are_those_that_the_interpreter_prints
+    --skip the_thread_that_holds_the_lock_is_read_and_deep_stacks_keep_their_innermost_part
+    --skip lines_of_a_process_and_of_its_sibling_are_sampled_by_their_cpu_time"
 passed=yes
 for test in /unit/*; do
     echo "Unit tests: $test"
-    # busybox runs dd inside its shell, so no process has that name.
-    "$test" --quiet --skip short_children_are_named_and_not_the_shell_that_starts_them || passed=no
+    # shellcheck disable=SC2086
+    "$test" --quiet $lacking || passed=no
 done
 [ $passed = no ] || echo "guest: unit tests passed"
 
