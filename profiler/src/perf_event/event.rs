@@ -3,6 +3,7 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
+use caps::{CapSet, Capability};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use perf_event_open_sys as sys;
 use sys::bindings::{
@@ -24,17 +25,18 @@ const STACK_BYTES: u32 = 24 << 10;
 /// come in bursts.
 const WAIT_STACK_BYTES: u32 = 8 << 10;
 
-/// Bytes of data in the ring for at most 200 Hz: a sampler may be late by a tenth of a second.
-const RING_BYTES: u64 = 512 << 10;
+/// Bytes of data in the ring for at most 200 Hz, where locked memory has no limit. Half of them wake the sampler: a sampler may be
+/// late by a tenth of a second, and a wake-up costs as much as several samples.
+const RING_BYTES: u64 = 1 << 20;
 
-/// Maximum of the same: all programs share the limit.
-const MOST_RING_BYTES: u64 = 4 * RING_BYTES;
+/// The same where all programs of a user share a limit of locked memory.
+const LIMITED_RING_BYTES: u64 = RING_BYTES / 2;
+
+/// Maximum of the same at higher rates.
+const MOST_RING_BYTES: u64 = 2 * RING_BYTES;
 
 /// Minimum of the same, where memory is scarce.
 const LEAST_RING_BYTES: usize = 64 << 10;
-
-/// Waiting bytes that wake the sampler. Not more in larger rings: samples that are read late cannot be named any more.
-const WAKE_BYTES: u64 = RING_BYTES / 2;
 
 /// A task-clock event on one thread. Closing it ends the sampling.
 #[derive(Debug)]
@@ -68,10 +70,13 @@ impl PerfEvent {
     pub fn open(tid: u32, period_ns: u64, waits: bool) -> io::Result<Self> {
         // Locked memory is scarce for users other than root: take what is available.
         let mut refused = None;
-        let wanted = RING_BYTES * 5_000_000 / period_ns.max(1);
-        let wanted = wanted.clamp(RING_BYTES, MOST_RING_BYTES);
+        let usual = usual_ring_bytes();
+        let wanted = usual * 5_000_000 / period_ns.max(1);
+        let wanted = wanted.clamp(usual, MOST_RING_BYTES);
         for bytes in sizes(wanted.next_power_of_two() as usize) {
-            let fd = open_any(tid, period_ns, waits, bytes)?;
+            // Not more than in a usual ring: samples that are read late cannot be named any more.
+            let wake = (bytes as u64).min(usual) / 2;
+            let fd = open_any(tid, period_ns, waits, wake as u32)?;
             match Ring::map(fd.as_fd(), bytes) {
                 Ok(ring) => {
                     let switches = waits.then(|| Switches::open(tid, fd.as_fd()).ok());
@@ -214,19 +219,25 @@ pub fn probe_switches() -> bool {
     PerfEvent::open(thread, 1_000_000_000, true).is_ok_and(|event| event.samples_switches())
 }
 
+/// Bytes of data in a ring for at most 200 Hz.
+fn usual_ring_bytes() -> u64 {
+    match caps::has_cap(None, CapSet::Effective, Capability::CAP_IPC_LOCK) {
+        Ok(true) => RING_BYTES,
+        _ => LIMITED_RING_BYTES,
+    }
+}
+
 /// Sizes of a ring to try, bytes of data.
 fn sizes(most: usize) -> impl Iterator<Item = usize> {
     std::iter::successors(Some(most), |bytes| Some(bytes / 2))
         .take_while(|bytes| *bytes >= LEAST_RING_BYTES)
 }
 
-fn open_any(tid: u32, period_ns: u64, waits: bool, bytes: usize) -> io::Result<OwnedFd> {
+/// Opens an event that wakes its reader at so many bytes, and samples the kernel too if that is allowed.
+fn open_any(tid: u32, period_ns: u64, waits: bool, wake_bytes: u32) -> io::Result<OwnedFd> {
     let open = |user_only| {
         let mut attributes = attributes(period_ns, user_only);
-        // Below this, half of the ring.
-        if bytes as u64 > RING_BYTES {
-            attributes.__bindgen_anon_2.wakeup_watermark = WAKE_BYTES as u32;
-        }
+        attributes.__bindgen_anon_2.wakeup_watermark = wake_bytes;
         attributes.set_context_switch(u64::from(waits));
         open_with(&attributes, tid)
     };
