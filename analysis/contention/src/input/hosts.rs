@@ -5,15 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use unfuse_format::HostRow;
 
 use super::collections::HeapUse;
-use super::disks;
 use super::limits::cpus;
 use super::neighbours::Neighbours;
 use super::{Builder, position};
 use crate::windows::spread;
 use crate::workload::{UNITS, is_amount};
 use crate::{
-    Capacity, Executor, Heartbeat, HostId, Interval, Kind, KnownProcess, KnownUse, Resource, Span,
-    StageId, Tables,
+    Capacity, Executor, Heartbeat, HostId, Idle, Interval, Kind, KnownProcess, KnownUse, Resource,
+    Span, StageId, Tables,
 };
 
 /// Executors by application, host and process id.
@@ -267,7 +266,6 @@ fn known(
         .map(|(asked, read)| if asked > read { read / asked } else { 1.0 })
         .collect();
     scale_reads(of_tasks, &windows, &factors);
-    let waited = disks::waited_s(of_tasks, &windows);
     // Bytes that JVMs wrote into the page cache and that are not on the disks yet.
     let mut unwritten = 0.0;
     for (index, row) in whole.iter().enumerate() {
@@ -323,14 +321,25 @@ fn known(
                 });
             }
         }
-        tables
-            .idle
-            .extend(disks::idle(host, windows[index], row, waited[index]));
+        tables.idle.extend(idle_disk(host, windows[index], row));
         tables.heartbeats.push(Heartbeat {
             host,
             at: windows[index].end,
         });
     }
+}
+
+/// The bytes that the disks could have moved in their idle time, at the rate of their busy time.
+fn idle_disk(host: HostId, span: Span, row: &HostRow) -> Option<Idle> {
+    let moved = row.disk_read_bytes as f64 + row.disk_write_bytes as f64;
+    let idle_s = span.seconds() - row.disk_busy_s;
+    let units = moved / row.disk_busy_s * idle_s;
+    UNITS.contains(&units).then_some(Idle {
+        host,
+        resource: Resource::Io,
+        span,
+        units,
+    })
 }
 
 #[cfg(test)]
@@ -462,5 +471,55 @@ mod tests {
             .map(|known| (known.process, (known.units * 1e6).round() / 1e6))
             .collect();
         assert_eq!(found, [(KnownProcess::ExternalCpu, 0.2)]);
+    }
+
+    /// A disk with little load slows nobody down: a process that reads one byte is not the culprit of all waits.
+    #[test]
+    fn what_an_idle_disk_could_have_done_is_nobodys() {
+        let mut builder = Builder::default();
+        let host = builder.host("h");
+        let whole = Span {
+            start: 0,
+            end: 2 * S,
+        };
+        for query in [1, 2] {
+            let task = builder.query_with_task(query, host, whole);
+            builder.interval(
+                task,
+                Kind::IoRead,
+                whole,
+                50.0,
+                (3 - query.cast_signed()) * S / 2,
+            );
+        }
+        let row = HostRow {
+            disk_read_bytes: 100,
+            jvm_disk_read_bytes: 100,
+            disk_busy_s: 0.5,
+            ..row(1, 0, 2)
+        };
+        add(
+            &mut builder,
+            &[row],
+            &Processes::new(),
+            &Neighbours::default(),
+        );
+        assert_eq!(builder.tables.idle[0].units, 300.0);
+        let workload = crate::Workload::new(builder.finish().tables).unwrap();
+        let options = crate::Options {
+            victims: [crate::QueryId(1)].into(),
+            ..crate::Options::default()
+        };
+        let paths = crate::Graph::build(&workload, &options).explanations();
+        let of = |culprit| -> f64 {
+            let its = paths.iter().filter(|path| path.culprit == culprit);
+            its.map(|path| path.seconds).sum()
+        };
+        let (other, nobody) = (
+            of(crate::Culprit::Query(crate::QueryId(2))),
+            of(crate::Culprit::Unknown),
+        );
+        assert!((nobody / other - 6.0).abs() < 1e-9, "{nobody} to {other}");
+        assert!((nobody + other - 1.0).abs() < 1e-9);
     }
 }

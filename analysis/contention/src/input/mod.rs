@@ -4,7 +4,6 @@ mod cache;
 mod collections;
 mod cpu_sets;
 mod csv;
-mod disks;
 mod folded;
 mod hosts;
 mod limits;
