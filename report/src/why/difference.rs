@@ -217,6 +217,7 @@ pub(super) fn difference(before: &Side, after: &Side) -> Vec<Part> {
     found.extend(known::more_tasks(before, after, &mut left));
     found.extend(known::contention(&mut left));
     found.extend(known::taken_slots(after, &mut left));
+    known::within_loops(before, after, &mut left);
     for (cause, left) in left {
         let facts = |key: &Key| after.operators.get(key).or(before.operators.get(key));
         let (kind, what) = describe(&cause, facts);

@@ -41,10 +41,13 @@ impl Left {
     /// Takes what another part explains, if that is expected to be so many seconds: no more than the change itself, and in its
     /// direction, because what did not grow has no part in it.
     fn take_expected(&mut self, s: f64) -> Amount {
-        let change = self.change;
-        let s = s.clamp(change.s.min(0.0), change.s.max(0.0));
+        self.take(s.clamp(self.change.s.min(0.0), self.change.s.max(0.0)))
+    }
+
+    /// Takes a part of the change that may be more than all of it.
+    fn take(&mut self, s: f64) -> Amount {
+        let variance = self.change.variance * (s / self.change.s.abs().max(1e-9)).abs().min(1.0);
         self.change.s -= s;
-        let variance = change.variance * (s / change.s.abs().max(1e-9)).abs().min(1.0);
         Amount { s, variance }
     }
 
@@ -233,6 +236,47 @@ pub(super) fn heap(before: &Side, after: &Side, left: &mut Remaining) -> Option<
     Some(Found::without_times(CauseKind::Memory, what, amount))
 }
 
+/// The operators of each generated loop that has several.
+fn loops(before: &Side, after: &Side, left: &Remaining) -> BTreeMap<i32, Vec<Cause>> {
+    let mut loops: BTreeMap<i32, Vec<Cause>> = BTreeMap::new();
+    for cause in left.keys() {
+        let Cause::Operator(key) = cause else {
+            continue;
+        };
+        let of = |side: &Side| {
+            side.operators
+                .get(key)
+                .and_then(|facts| facts.generated_loop)
+        };
+        // Where only one side has generated code, its loops are not comparable.
+        if let Some(number) = of(after).filter(|number| of(before) == Some(*number)) {
+            loops.entry(number).or_default().push(cause.clone());
+        }
+    }
+    loops.retain(|_, causes| causes.len() > 1);
+    loops
+}
+
+/// Sets off what operators of one generated loop took less against what others of it took more: the compiler decides anew in each
+/// JVM at which of their lines the code between two described addresses counts.
+pub(super) fn within_loops(before: &Side, after: &Side, left: &mut Remaining) {
+    for causes in loops(before, after, left).values() {
+        let sum = |is: fn(f64) -> bool| -> f64 {
+            let changes = causes.iter().map(|cause| left[cause].change.s);
+            changes.filter(|s| is(*s)).sum()
+        };
+        let (more, less) = (sum(|s| s > 0.0), sum(|s| s < 0.0));
+        for cause in causes {
+            let Some(Left { change, .. }) = left.get_mut(cause) else {
+                continue;
+            };
+            let own = if change.s > 0.0 { more } else { less };
+            let part = ((more + less) / own).clamp(0.0, 1.0);
+            change.s *= if part.is_finite() { part } else { 1.0 };
+        }
+    }
+}
+
 /// What more or fewer rows change: of operators by their own rows, of all else that tasks do by the rows of the scans.
 pub(super) fn more_data(before: &Side, after: &Side, left: &mut Remaining) -> Option<Found> {
     let scanned = |side: &Side| -> Option<f64> {
@@ -248,17 +292,40 @@ pub(super) fn more_data(before: &Side, after: &Side, left: &mut Remaining) -> Op
         .zip(scanned(after))
         .and_then(|(old, new)| ratio(old, new));
     let all = rows.or_else(|| ratio(before.read_bytes, after.read_bytes))?;
-    let mut amount = Amount::default();
-    for (cause, left) in left.iter_mut().filter(|(cause, _)| cause.is_busy()) {
+    let growth = |cause: &Cause| {
         let own = |key: &Key| {
             let rows = |side: &Side| Some(side.operators.get(key)?.rows? as f64);
             ratio(rows(before)?, rows(after)?)
         };
-        let growth = match cause {
+        match cause {
             Cause::Operator(key) => own(key).unwrap_or(all),
             _ => all,
-        };
-        amount.add(left.take_expected(left.before * (growth - 1.0)));
+        }
+    };
+    let mut amount = Amount::default();
+    let loops = loops(before, after, left);
+    for causes in loops.values() {
+        let expected = causes
+            .iter()
+            .map(|cause| left[cause].before * (growth(cause) - 1.0));
+        let expected: Vec<f64> = expected.collect();
+        let sum: f64 = expected.iter().sum();
+        let change: f64 = causes.iter().map(|cause| left[cause].change.s).sum();
+        let part = sum.clamp(change.min(0.0), change.max(0.0)) / sum;
+        if !part.is_finite() {
+            continue;
+        }
+        for (cause, s) in causes.iter().zip(expected) {
+            if let Some(left) = left.get_mut(cause) {
+                amount.add(left.take(s * part));
+            }
+        }
+    }
+    let is_alone = |cause: &Cause| !loops.values().flatten().any(|of| of == cause);
+    for (cause, left) in left.iter_mut() {
+        if cause.is_busy() && is_alone(cause) {
+            amount.add(left.take_expected(left.before * (growth(cause) - 1.0)));
+        }
     }
     if rows.is_some() && !(0.995..1.005).contains(&all) && filters_keep_as_many(before, after) {
         let which = if all > 1.0 { "fewer" } else { "more" };

@@ -97,6 +97,8 @@ pub(super) struct OperatorFacts {
     pub(super) passes: bool,
     /// Whether it is fused into a generated loop.
     pub(super) fused: bool,
+    /// The generated loop in which it works: its own, or for a scan the one that takes its rows.
+    pub(super) generated_loop: Option<i32>,
     /// Rows that it got, or else put out.
     pub(super) rows: Option<i64>,
     /// Rows that it put out.
@@ -358,14 +360,16 @@ fn operators(
         let Operator { kind, passes, .. } = Operator::from_name(&node.operator);
         let key = numbered.key(key_text(node, kind));
         let count = |of: &[Option<i64>]| of.get(at).copied().flatten();
+        let in_loop = |node: &PlanNode| node.codegen_stage.filter(|stage| !dropped.contains(stage));
+        let above = node.parent.and_then(|parent| nodes.get(parent));
+        let feeds = above.filter(|_| kind == OperatorKind::Scan);
         let of = OperatorFacts {
             id: node.id,
             name: node.operator.clone(),
             kind,
             passes,
-            fused: node
-                .codegen_stage
-                .is_some_and(|stage| !dropped.contains(&stage)),
+            fused: in_loop(node).is_some(),
+            generated_loop: in_loop(node).or_else(|| feeds.and_then(in_loop)),
             rows: count(&rows.got).or_else(|| count(&rows.out)),
             kept: count(&rows.out),
         };

@@ -269,6 +269,31 @@ fn slots_of_another_query_are_contention_and_name_it() {
     assert!(named[0].what.ends_with("query 9: beside"), "{named:?}");
 }
 
+/// The compiler counted the join's work at the scan in the second JVM.
+#[test]
+fn operators_of_one_loop_offset_each_other() {
+    let of = |scanned, joined, rows| {
+        let operators = [
+            ("Scan parquet", scanned, rows, false),
+            ("BroadcastHashJoin", joined, rows, true),
+        ];
+        let mut run = run(&operators, &[]);
+        for facts in run.operators.values_mut() {
+            facts.generated_loop = Some(1);
+        }
+        run
+    };
+    assert_eq!(
+        parts(&of(0.5, 2.0, 1000), &of(2.0, 1.0, 1000)),
+        [(CauseKind::Operator, 0.5)]
+    );
+    // Twice the rows, and a tenth more for each.
+    assert_eq!(
+        parts(&of(0.5, 2.0, 1000), &of(4.0, 1.5, 2000)),
+        [(CauseKind::Data, 2.5), (CauseKind::Operator, 0.5)]
+    );
+}
+
 #[test]
 fn slots_that_nobody_had_before_do_not_make_a_query_slower() {
     let of = |taken, last, few| {
