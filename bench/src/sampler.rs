@@ -39,7 +39,7 @@ pub struct Sampler {
 const STARTED_S: u64 = 6;
 
 /// Name, meaning, unit and digits of each figure.
-const FIGURES: [(&str, &str, &str, usize); 8] = [
+const FIGURES: [(&str, &str, &str, usize); 9] = [
     ("rate", "samples a second of all threads together", "", 0),
     (
         "steady",
@@ -62,6 +62,12 @@ const FIGURES: [(&str, &str, &str, usize); 8] = [
         "samplers at 12,800 samples a second, of one core, extrapolated",
         "%",
         0,
+    ),
+    (
+        "busy",
+        "samplers' CPU time for a sample, of as many threads as CPUs",
+        "µs",
+        1,
     ),
 ];
 
@@ -131,17 +137,20 @@ impl Sampler {
             "A JVM with {} threads that compute, {} Hz of each thread's CPU time, {} s. Samples are taken by CPU time, so the \
              machine's cores bound how many there are: this is not the load of 64 threads on 64 cores. What samplers would use \
              there is extrapolated: CPU time for a sample times {FULL_LOAD} samples a second; nothing shows that it stays \
-             proportional. A sampler has started {STARTED_S} s after the JVM. What all samplers have used by then, without the \
+             proportional. Threads that share a CPU have few samples each, so their samplers take few of them at a wake-up. In \
+             another JVM of each run as many threads as there are CPUs compute, which is the load of Spark's tasks. A sampler has started {STARTED_S} s after the JVM. What all samplers have used by then, without the \
              CPU time for their samples, is their start; CPU time for a sample is that of the time from then on. Private memory is \
              that of smaps_rollup near the end.\n\n\
              | run | samples | samples a second | samplers' CPU for a sample, µs | with their start, µs | to start one, ms \
              | samplers, % of one core | manager and writer, % | private memory of a sampler, MiB: median (most) \
-             |\n|---|---|---|---|---|---|---|---|---|\n",
+             | for a sample of as many threads as CPUs, µs |\n|---|---|---|---|---|---|---|---|---|---|\n",
             self.threads, self.rate, self.seconds
         );
-        let mut runs: [Vec<f64>; 8] = Default::default();
+        let mut runs: [Vec<f64>; 9] = Default::default();
+        let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32);
         for run in 1..=self.runs {
-            let used = self.run(dir, &dir.join(format!("profile-{run}")))?;
+            let used = self.run(dir, &dir.join(format!("profile-{run}")), self.threads)?;
+            let busy = self.run(dir, &dir.join(format!("busy-{run}")), cpus)?;
             let cpu_s = used.last.samplers_cpu_s();
             let (sample_s, start_s) = used.parts();
             let mut memory: Vec<f64> = used
@@ -162,13 +171,14 @@ impl Sampler {
                 100.0 * used.last.others_cpu_s / used.wall_s,
                 most,
                 1e6 * sample_s * FULL_LOAD / 1e4,
+                1e6 * busy.parts().0,
             ];
             for (all, one) in runs.iter_mut().zip(measured) {
                 all.push(one);
             }
-            let [rate, us, with_us, start, core, others, most, _] = measured;
+            let [rate, us, with_us, start, core, others, most, _, busy] = measured;
             body += &format!(
-                "| {run} | {} | {rate:.0} | {us:.1} | {with_us:.1} | {start:.2} | {core:.2} | {others:.2} | {median:.2} ({most:.2}) |\n",
+                "| {run} | {} | {rate:.0} | {us:.1} | {with_us:.1} | {start:.2} | {core:.2} | {others:.2} | {median:.2} ({most:.2}) | {busy:.1} |\n",
                 used.samples,
             );
             eprintln!(
@@ -186,7 +196,7 @@ impl Sampler {
         page.finish(self.runs, figures, &body)
     }
 
-    fn run(&self, classes: &Path, profile: &Path) -> Result<Use> {
+    fn run(&self, classes: &Path, profile: &Path, threads: u32) -> Result<Use> {
         let agent = agent_library()?;
         let begun = Instant::now();
         let mut jvm = Command::new("java")
@@ -198,7 +208,7 @@ impl Sampler {
             ))
             .arg("-cp")
             .arg(classes)
-            .args(["Busy", &self.threads.to_string(), &self.seconds.to_string()])
+            .args(["Busy", &threads.to_string(), &self.seconds.to_string()])
             .stdout(Stdio::null())
             .spawn()
             .context("cannot run java")?;
