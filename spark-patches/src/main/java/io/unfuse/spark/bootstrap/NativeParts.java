@@ -122,12 +122,16 @@ final class NativeParts {
         List<String> others = new ArrayList<>();
         String library = folder(platform(Paths.get("/proc/self/maps"))) + LIBRARY;
         URL ours = NativeParts.class.getResource(library);
+        if (ours == null) {
+            return others;
+        }
         try {
+            long checksum = checksum(ours);
             Enumeration<URL> all =
                     NativeParts.class.getClassLoader().getResources(library.substring(1));
-            while (ours != null && all.hasMoreElements()) {
+            while (all.hasMoreElements()) {
                 URL other = all.nextElement();
-                if (checksum(other) != checksum(ours)) {
+                if (checksum(other) != checksum) {
                     others.add(jar(other));
                 }
             }
@@ -137,7 +141,7 @@ final class NativeParts {
         return others;
     }
 
-    /** Of a file in a jar, as the jar says; 0 if it is in none. */
+    /** The checksum that a jar has for one of its files; 0 for a file in no jar. */
     private static long checksum(URL file) throws IOException {
         URLConnection connection = file.openConnection();
         // A jar that is kept open could not be replaced.
@@ -150,7 +154,7 @@ final class NativeParts {
         }
     }
 
-    /** The jar of a file, without what is in front of its path. */
+    /** The path of the jar that holds a file. */
     private static String jar(URL file) {
         String path = file.getPath();
         int end = path.indexOf('!');
