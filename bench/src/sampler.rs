@@ -138,8 +138,9 @@ impl Sampler {
              machine's cores bound how many there are: this is not the load of 64 threads on 64 cores. What samplers would use \
              there is extrapolated: CPU time for a sample times {FULL_LOAD} samples a second; nothing shows that it stays \
              proportional. Threads that share a CPU have few samples each, so their samplers take few of them at a wake-up. In \
-             another JVM of each run as many threads as there are CPUs compute, which is the load of Spark's tasks. A sampler has started {STARTED_S} s after the JVM. What all samplers have used by then, without the \
-             CPU time for their samples, is their start; CPU time for a sample is that of the time from then on. Private memory is \
+             another JVM of each run as many threads as there are CPUs compute, which is the load of Spark's tasks. A sampler has \
+             started {STARTED_S} s after the JVM. What all samplers have used by then, without the CPU time for their samples, \
+             is their start; CPU time for a sample is that of the time from then on. Private memory is \
              that of smaps_rollup near the end.\n\n\
              | run | samples | samples a second | samplers' CPU for a sample, µs | with their start, µs | to start one, ms \
              | samplers, % of one core | manager and writer, % | private memory of a sampler, MiB: median (most) \
