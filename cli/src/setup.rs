@@ -1,7 +1,7 @@
 //! Installs what a demo or a test needs into the cache directory: a pinned PySpark with the data generators,
 //! and TPC-H data. Leaves existing directories alone.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -114,11 +114,10 @@ impl Environment {
     }
 
     fn install(&self) -> Result<PathBuf> {
-        let home = self.home()?;
-        if home.join("installed").exists() {
-            return Ok(home);
-        }
-        make_in_cache(&home)?;
+        once(self.home()?, "installed", |home| self.install_into(home))
+    }
+
+    fn install_into(&self, home: &Path) -> Result<()> {
         let lock = home.join("requirements.lock");
         fs::write(&lock, self.lock)?;
         run(Command::new("python3")
@@ -142,9 +141,7 @@ impl Environment {
                 "{} could not be installed from PyPI; check the network or pip's configuration",
                 self.name
             )
-        })?;
-        fs::write(home.join("installed"), "")?;
-        Ok(home)
+        })
     }
 }
 
@@ -205,19 +202,31 @@ pub fn tpcds(home: &Path, scale: &str) -> Result<PathBuf> {
 /// A directory of generated data, made once.
 fn data(name: &str, scale: &str, generate: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let dir = machine::cache_dir()?.join(format!("{name}-sf{scale}"));
-    if dir.join("complete").exists() {
-        return Ok(dir);
-    }
-    make_in_cache(&dir)?;
-    generate(&dir).with_context(|| format!("the data of {name} could not be generated"))?;
-    fs::write(dir.join("complete"), "")?;
-    Ok(dir)
+    once(dir, "complete", |dir| {
+        generate(dir).with_context(|| format!("the data of {name} could not be generated"))
+    })
 }
 
-/// Makes a folder of the cache directory.
-fn make_in_cache(folder: &Path) -> Result<()> {
-    let name = folder.file_name().unwrap_or_default().to_string_lossy();
-    machine::cache_folder(&name, Access::Readable).map(drop)
+/// Fills a folder of the cache directory once. The file `marker` in it says that it is complete.
+fn once(folder: PathBuf, marker: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+    if !folder.join(marker).exists() {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy();
+        machine::cache_folder(&name, Access::Readable)?;
+        alone(&folder, marker, fill)?;
+    }
+    Ok(folder)
+}
+
+/// Fills a folder, unless another process does so at this time. It waits for that process instead.
+fn alone(folder: &Path, marker: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+    let lock = File::create(folder.join("lock"))?;
+    lock.lock()
+        .with_context(|| format!("cannot lock {}", folder.display()))?;
+    if !folder.join(marker).exists() {
+        fill(folder)?;
+        fs::write(folder.join(marker), "")?;
+    }
+    Ok(())
 }
 
 /// Fails without Java 17 or newer, which Spark 4 needs.
@@ -229,4 +238,38 @@ pub fn require_java() -> Result<()> {
         "no JDK 17 or newer was found; install one (Debian: apt-get install openjdk-17-jdk, or Temurin \
          from adoptium.net) and put it on the PATH or set JAVA_HOME"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::thread;
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn two_that_fill_a_folder_at_the_same_time_fill_it_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let filled = AtomicUsize::new(0);
+        let fill = |_: &Path| {
+            thread::sleep(Duration::from_millis(50));
+            filled.fetch_add(1, Ordering::Relaxed);
+            Ok(())
+        };
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| alone(folder.path(), "installed", fill).unwrap());
+            }
+        });
+        assert_eq!(filled.into_inner(), 1);
+    }
+
+    #[test]
+    fn a_folder_that_could_not_be_filled_is_filled_again() {
+        let folder = tempfile::tempdir().unwrap();
+        alone(folder.path(), "installed", |_| bail!("no network")).unwrap_err();
+        alone(folder.path(), "installed", |_| Ok(())).unwrap();
+        assert!(folder.path().join("installed").exists());
+    }
 }

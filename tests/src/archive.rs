@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::{Mutex, PoisonError};
 
-use crate::{BRIEF, cache, hash, in_spark, root, run, tpch};
+use crate::cache::{cache, hash};
+use crate::{BRIEF, in_spark, root, run, tpch};
 
 /// The Spark that has an archive. With an agent that sees classes, JVM 17 crashes when it loads from an archive a class that
 /// its jar has only in `META-INF/versions`. The log4j-api of Spark 3.5 has such a class.

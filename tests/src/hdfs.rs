@@ -6,9 +6,10 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
+use crate::cache::installed;
 use crate::cluster::{free_port, pyspark, wait_for};
 use crate::processes::start;
-use crate::{BRIEF, cache, root, run, stamp};
+use crate::{BRIEF, root, run};
 
 /// The processes of a file system. Dropping it ends them.
 #[derive(Debug)]
@@ -149,15 +150,12 @@ pub(crate) fn server(spark: &Path, conf: &Path, class: &str, log: &Path) -> Comm
 /// # Panics
 /// If that fails.
 pub(crate) fn jars(name: &str) -> PathBuf {
-    let pom = root().join(format!("tests/{name}/pom.xml"));
-    let home = cache().join(format!("{name}-jars-{:08x}", stamp(&[&pom])));
-    if !home.join("installed").exists() {
+    let pom = format!("{name}/pom.xml");
+    installed(&format!("{name}-jars"), &[&pom], |home| {
         run(Command::new("mvn")
             .args(["-q", "-B", "-f"])
-            .arg(&pom)
+            .arg(root().join("tests").join(&pom))
             .arg("org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy-dependencies")
             .arg(format!("-DoutputDirectory={}", home.display())));
-        fs::write(home.join("installed"), "").expect("the cache directory can be written");
-    }
-    home
+    })
 }

@@ -1,6 +1,7 @@
 //! Code that the end-to-end tests share. They run `unfuse`, built in release mode, as users do.
 
 mod archive;
+mod cache;
 mod churn;
 mod cluster;
 mod consumers;
@@ -329,29 +330,4 @@ pub fn ask(profile: &Path, sql: &str) -> Vec<Value> {
 /// If it is none.
 pub fn ask_number(profile: &Path, sql: &str) -> f64 {
     ask(profile, sql)[0].as_f64().expect("a number")
-}
-
-/// The cache directory of `unfuse setup`, usually `~/.cache/unfuse`.
-fn cache() -> PathBuf {
-    let base = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .filter(|path| path.is_absolute());
-    let home = || std::env::var_os("HOME").map(|home| Path::new(&home).join(".cache"));
-    let base = base.or_else(home).expect("HOME or XDG_CACHE_HOME is set");
-    base.join("unfuse")
-}
-
-/// A hash of these files, for the name of the directory in which they are installed.
-fn stamp(files: &[impl AsRef<Path>]) -> u32 {
-    let bytes = files
-        .iter()
-        .flat_map(|file| std::fs::read(file).expect("the lock files are there"));
-    hash(bytes)
-}
-
-fn hash(bytes: impl IntoIterator<Item = u8>) -> u32 {
-    let bytes = bytes.into_iter();
-    bytes.fold(0xcbf2_9ce4_8422_2325u64, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3)
-    }) as u32
 }

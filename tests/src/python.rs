@@ -4,20 +4,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::{cache, root, run, stamp};
+use crate::cache::installed;
+use crate::{root, run};
 
 /// The environment of `tests/NAME/requirements.lock`; installs it if it is missing.
 ///
 /// # Panics
 /// If that fails.
 pub fn python_environment(name: &str) -> PathBuf {
-    let lock = root().join(format!("tests/{name}/requirements.lock"));
-    let home = cache().join(format!("{name}-{:08x}", stamp(&[&lock])));
-    if !home.join("installed").exists() {
-        install(&home, &lock, &[]);
-        fs::write(home.join("installed"), "").expect("the cache directory can be written");
-    }
-    home
+    let lock = format!("{name}/requirements.lock");
+    installed(name, &[&lock], |home| {
+        install(home, &root().join("tests").join(&lock), &[]);
+    })
 }
 
 /// Makes an environment with the packages of a lock file, with further options of pip.
