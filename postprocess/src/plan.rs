@@ -72,6 +72,18 @@ impl Plan {
         }
     }
 
+    /// Whether it scans files that are not in a file system of this machine, according to the addresses in its scans.
+    pub(crate) fn reads_other_machines(&self) -> bool {
+        self.nodes.iter().any(|node| {
+            let location = node.detail.split_once("Location: ");
+            let paths = location.and_then(|(_, rest)| rest.split_once('['));
+            let scheme = paths.and_then(|(_, rest)| rest.split_once(':'));
+            scheme.is_some_and(|(scheme, _)| {
+                scheme != "file" && scheme.chars().all(|c| c.is_ascii_alphanumeric())
+            })
+        })
+    }
+
     /// The plan nodes of one generated codegen stage, by region id. Ids of codegen stages repeat in an execution
     /// (subqueries have their own count), so the subtree whose operators match best is taken. If none matches, the
     /// stage was re-planned away, and new nodes are added for it.
@@ -224,6 +236,24 @@ mod tests {
             row(4, Some(3), "WholeStageCodegen (1)", Some(1), Some(0)),
             row(5, Some(4), "Filter", Some(1), Some(1)),
         ])
+    }
+
+    #[test]
+    fn the_addresses_of_scans_say_whether_other_machines_are_read() {
+        let reads_others = |detail: &str| {
+            let scan = PlanRow {
+                detail: detail.to_owned(),
+                ..row(0, None, "Scan parquet", None, None)
+            };
+            Plan::from_rows(vec![scan]).reads_other_machines()
+        };
+        let scan =
+            |paths: &str| format!("FileScan parquet [a#1L] Location: X(1 paths)[{paths}], P: []");
+        assert!(!reads_others(&scan("file:/data/a.parquet")));
+        assert!(reads_others(&scan("s3a://bucket/a.parquet")));
+        assert!(reads_others(&scan("hdfs://host/very/lo...")));
+        assert!(!reads_others(&scan("")));
+        assert!(!reads_others("Filter (a#1 = s3a://x)"));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use unfuse_format::{
 };
 
 use crate::profile::{Profile, TextTable};
-use crate::wait_reason::WaitReason;
+use crate::wait_reason::{StackWait, WaitReason};
 
 /// All samples of a task with the same stack in one interval (a few seconds at most).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,6 +37,8 @@ pub struct TaskInterval {
     pub ns: u64,
     /// The reason of a wait; `None` where the task ran.
     pub waiting: Option<WaitReason>,
+    /// Whether another thread read a file for the task meanwhile.
+    pub by_another_thread: bool,
     /// Whether the task did it to get memory from Spark: it evicted blocks or spilled data.
     pub for_memory: bool,
     /// Whether a Python process did it.
@@ -57,8 +59,8 @@ pub struct StackMeanings(Mutex<HashMap<StackId, StackMeaning>>);
 /// What a stack says about its task.
 #[derive(Debug, Clone, Copy)]
 struct StackMeaning {
-    /// The reason, if it waits.
-    waiting: WaitReason,
+    /// The wait, if it waits.
+    wait: StackWait,
     for_memory: bool,
 }
 
@@ -70,7 +72,7 @@ impl StackMeanings {
         }
         let frames = profile.stacks.get(&stack).map_or(&[][..], Vec::as_slice);
         let meaning = StackMeaning {
-            waiting: WaitReason::from_stack(frames),
+            wait: profile.stack_wait(stack),
             for_memory: frames.iter().any(|frame| is_for_memory(frame)),
         };
         lock().insert(stack, meaning);
@@ -199,7 +201,8 @@ impl<N: FnMut(&str, i32, i32) -> bool> Segment<'_, N> {
                 start_ns: starts.or_zero(row),
                 end_ns: ends.or_zero(row),
                 ns: weights.or_zero(row),
-                waiting: waits.then_some(meaning.waiting),
+                waiting: waits.then(|| profile.reason(app, meaning.wait)),
+                by_another_thread: waits && meaning.wait.by_another_thread,
                 for_memory: meaning.for_memory,
                 in_python,
             });

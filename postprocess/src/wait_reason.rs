@@ -90,6 +90,9 @@ struct CallRule {
     class: String,
     #[serde(default)]
     method: String,
+    /// Whether another thread reads a file for the caller.
+    #[serde(default)]
+    by_another_thread: bool,
     #[cfg(test)]
     example: Vec<String>,
 }
@@ -102,27 +105,53 @@ static RULES: LazyLock<WaitRules> = LazyLock::new(|| {
     rules
 });
 
-impl WaitReason {
-    /// The reason for a stack; frames are root first.
+/// A wait according to its stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct StackWait {
+    pub(crate) reason: WaitReason,
+    /// Whether another thread reads a file for this one, from a disk or from another machine: the stack does not say which.
+    pub(crate) by_another_thread: bool,
+}
+
+impl From<WaitReason> for StackWait {
+    fn from(reason: WaitReason) -> Self {
+        Self {
+            reason,
+            by_another_thread: false,
+        }
+    }
+}
+
+impl StackWait {
+    /// The wait for a stack; frames are root first.
     pub(crate) fn from_stack(frames: &[Arc<Frame>]) -> Self {
         match frames.last() {
-            None => return Self::Unknown,
+            None => return WaitReason::Unknown.into(),
             Some(leaf) if leaf.kind != FrameKind::Wait => {}
-            Some(leaf) if leaf.method == "[run queue]" => return Self::RunQueue,
-            Some(_) => return Self::Unknown,
+            Some(leaf) if leaf.method == "[run queue]" => return WaitReason::RunQueue.into(),
+            Some(_) => return WaitReason::Unknown.into(),
         }
         let java = frames.iter().rposition(|frame| !frame.class.is_empty());
         let below = &frames[java.map_or(0, |index| index + 1)..];
         let callers = || frames.iter().rev().filter(|frame| !frame.class.is_empty());
-        let reason = native(below)
+        let wait = native(below)
+            .map(Self::from)
             .or_else(|| callers().find_map(|frame| call(&RULES.call, frame)))
-            .unwrap_or(Self::Other);
+            .unwrap_or(WaitReason::Other.into());
         // For these two, the caller's purpose decides.
-        match reason {
-            Self::Lock | Self::Network => callers()
+        match wait.reason {
+            WaitReason::Lock | WaitReason::Network => callers()
                 .find_map(|frame| call(&RULES.caller, frame))
-                .unwrap_or(reason),
-            _ => reason,
+                .unwrap_or(wait),
+            _ => wait,
+        }
+    }
+
+    /// The reason in an application that reads files of other machines, or only its own.
+    pub(crate) fn reason(self, reads_other_machines: bool) -> WaitReason {
+        match self.by_another_thread && reads_other_machines {
+            true => WaitReason::Network,
+            false => self.reason,
         }
     }
 }
@@ -136,12 +165,15 @@ fn native(frames: &[Arc<Frame>]) -> Option<WaitReason> {
     RULES.native.iter().find(applies).map(|rule| rule.reason)
 }
 
-/// The reason according to one Java frame.
-fn call(rules: &[CallRule], frame: &Frame) -> Option<WaitReason> {
+/// The wait according to one Java frame.
+fn call(rules: &[CallRule], frame: &Frame) -> Option<StackWait> {
     let applies = |rule: &&CallRule| {
         frame.class.starts_with(&rule.class) && frame.method.starts_with(&rule.method)
     };
-    rules.iter().find(applies).map(|rule| rule.reason)
+    rules.iter().find(applies).map(|rule| StackWait {
+        reason: rule.reason,
+        by_another_thread: rule.by_another_thread,
+    })
 }
 
 #[cfg(test)]
@@ -158,7 +190,7 @@ mod tests {
     }
 
     fn classify(frames: &[&str]) -> WaitReason {
-        WaitReason::from_stack(&stack(frames))
+        StackWait::from_stack(&stack(frames)).reason
     }
 
     #[test]
@@ -173,7 +205,7 @@ mod tests {
         }
         for (reason, example) in examples {
             let frames: Vec<_> = example.iter().map(|text| frame(text)).collect();
-            assert_eq!(WaitReason::from_stack(&frames), reason, "{example:?}");
+            assert_eq!(StackWait::from_stack(&frames).reason, reason, "{example:?}");
         }
     }
 
@@ -264,7 +296,19 @@ mod tests {
             };
             [stack(&["java.lang.Thread.sleep"]), vec![Arc::new(leaf)]].concat()
         };
-        assert_eq!(WaitReason::from_stack(&with("[run queue]")), RunQueue);
-        assert_eq!(WaitReason::from_stack(&with("[waiting]")), Unknown);
+        assert_eq!(StackWait::from_stack(&with("[run queue]")).reason, RunQueue);
+        assert_eq!(StackWait::from_stack(&with("[waiting]")).reason, Unknown);
+    }
+
+    /// Parquet's vectored reads: the task's thread waits for a future.
+    #[test]
+    fn another_thread_reads_from_a_disk_or_another_machine() {
+        let future = "org.apache.parquet.hadoop.util.wrapped.io.FutureIO.awaitFuture";
+        let get = "java.util.concurrent.CompletableFuture.get";
+        let wait = StackWait::from_stack(&stack(&[RUNNER, future, get, PARK]));
+        assert_eq!(wait.reason(false), DiskRead);
+        assert_eq!(wait.reason(true), Network);
+        let own = StackWait::from_stack(&stack(&[RUNNER, "java.io.FileInputStream.readBytes"]));
+        assert_eq!(own.reason(true), DiskRead);
     }
 }

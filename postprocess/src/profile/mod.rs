@@ -28,7 +28,7 @@ use crate::landmarks::Landmarks;
 use crate::plan::Plan;
 use crate::query_name::{UNNAMED, query_name};
 use crate::regions::RegionMap;
-use crate::wait_reason::WaitReason;
+use crate::wait_reason::{StackWait, WaitReason};
 
 /// A stage attempt, from what the driver and its tasks reported.
 #[derive(Debug, Default)]
@@ -105,6 +105,8 @@ pub struct Profile {
     pub descriptions: HashMap<ExecutionId, String>,
     /// Every execution, with or without samples.
     pub executions: BTreeMap<ExecutionId, Execution>,
+    /// Applications whose plans scan files of other machines.
+    readers_of_other_machines: HashSet<String>,
     /// The last row of each profiled process.
     pub processes: Vec<ProcessRow>,
     /// Files that were left out.
@@ -163,6 +165,12 @@ impl Profile {
             landmarks: landmarks.collect(),
             stacks,
             stages,
+            readers_of_other_machines: queries
+                .plans
+                .iter()
+                .filter(|(_, plan)| plan.reads_other_machines())
+                .map(|(id, _)| id.app.clone())
+                .collect(),
             plans: queries.plans,
             generated: queries.generated,
             regions: HashMap::new(),
@@ -336,8 +344,18 @@ impl Profile {
 
     /// What the threads of a group of waits wait for.
     pub fn waiting(&self, group: &Group) -> WaitReason {
-        let frames = self.stacks.get(&group.stack);
-        WaitReason::from_stack(frames.map_or(&[][..], Vec::as_slice))
+        self.reason(&group.app, self.stack_wait(group.stack))
+    }
+
+    /// The wait of a stack.
+    pub(crate) fn stack_wait(&self, stack: StackId) -> StackWait {
+        let frames = self.stacks.get(&stack);
+        StackWait::from_stack(frames.map_or(&[][..], Vec::as_slice))
+    }
+
+    /// The reason of a wait in an application.
+    pub(crate) fn reason(&self, app: &str, wait: StackWait) -> WaitReason {
+        wait.reason(self.readers_of_other_machines.contains(app))
     }
 
     /// Queries that have samples, ascending.

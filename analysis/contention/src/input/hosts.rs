@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use unfuse_format::HostRow;
 
 use super::collections::HeapUse;
+use super::disks::{self, DelegatedRead};
 use super::limits::cpus;
 use super::neighbours::Neighbours;
 use super::{Builder, position};
 use crate::windows::spread;
 use crate::workload::{UNITS, is_amount};
 use crate::{
-    Capacity, Executor, Heartbeat, HostId, Idle, Interval, Kind, KnownProcess, KnownUse, Resource,
-    Span, StageId, Tables,
+    Capacity, Executor, Heartbeat, HostId, Interval, Kind, KnownProcess, KnownUse, Resource, Span,
+    StageId, Tables,
 };
 
 /// Executors by application, host and process id.
@@ -32,11 +33,20 @@ pub(super) fn add(
     let by_host = by_host(rows);
     let ids: Vec<HostId> = by_host.keys().map(|name| builder.host(name)).collect();
     let heap_use = HeapUse::from_builder(builder);
-    let Builder { tables, .. } = builder;
+    let Builder {
+        tables,
+        delegated_reads,
+        ..
+    } = builder;
     let mut of_tasks: BTreeMap<HostId, Vec<Interval>> = BTreeMap::new();
     for row in tables.intervals.drain(..) {
         let host = tables.tasks[position(row.task)].host;
         of_tasks.entry(host).or_default().push(row);
+    }
+    let mut delegated: BTreeMap<HostId, Vec<DelegatedRead>> = BTreeMap::new();
+    for read in delegated_reads.drain(..) {
+        let host = tables.tasks[position(read.task)].host;
+        delegated.entry(host).or_default().push(read);
     }
     tables.processes.extend_from_slice(neighbours.names());
     for (host, (name, rows)) in ids.into_iter().zip(&by_host) {
@@ -45,7 +55,8 @@ pub(super) fn add(
         let jvms = Jvms::from_rows(&whole, rows, &heap_use.divide(rows, executors));
         let of_tasks = of_tasks.entry(host).or_default();
         let first = tables.known.len();
-        known(tables, of_tasks, host, &whole, &jvms);
+        let delegated = delegated.entry(host).or_default();
+        known(tables, of_tasks, delegated, host, &whole, &jvms);
         let of_host = tables.known.split_off(first);
         tables.known.extend(neighbours.name_external(name, of_host));
     }
@@ -252,7 +263,8 @@ fn scale_reads(rows: &mut [Interval], windows: &[Span], factors: &[f64]) {
 
 fn known(
     tables: &mut Tables,
-    of_tasks: &mut [Interval],
+    of_tasks: &mut Vec<Interval>,
+    delegated: &[DelegatedRead],
     host: HostId,
     whole: &[&HostRow],
     jvms: &Jvms,
@@ -266,17 +278,21 @@ fn known(
         .map(|(asked, read)| if asked > read { read / asked } else { 1.0 })
         .collect();
     scale_reads(of_tasks, &windows, &factors);
+    let by_tasks = asked.read_bytes.iter().zip(&jvms.read_bytes);
+    let mut by_others: Vec<f64> = by_tasks
+        .map(|(asked, read)| (read - asked).max(0.0))
+        .collect();
+    of_tasks.extend(disks::divide(delegated, &windows, &mut by_others));
+    let waited_s = disks::waited_s(of_tasks, &windows);
     // Bytes that JVMs wrote into the page cache and that are not on the disks yet.
     let mut unwritten = 0.0;
     for (index, row) in whole.iter().enumerate() {
         unwritten += jvms.write_bytes[index];
         let own_writes = unwritten.min(row.disk_write_bytes as f64);
         unwritten -= own_writes;
-        let read_by_tasks = asked.read_bytes[index].min(jvms.read_bytes[index]);
-        let gc_for = jvms.gc_for_s[index].iter();
-        let gc_for = gc_for
-            .map(|(stage, units)| (KnownProcess::GcFor(*stage), Resource::Cpu, *units))
-            .collect::<Vec<_>>();
+        let for_stages =
+            |(stage, units): (&StageId, &f64)| (KnownProcess::GcFor(*stage), Resource::Cpu, *units);
+        let gc_for: Vec<_> = jvms.gc_for_s[index].iter().map(for_stages).collect();
         let gc_for_s: f64 = gc_for.iter().map(|(_, _, units)| units).sum();
         for (process, resource, units) in [
             (KnownProcess::Gc, Resource::Cpu, jvms.gc_s[index] - gc_for_s),
@@ -286,11 +302,7 @@ fn known(
                 Resource::Cpu,
                 jvms.cpu_s[index] - jvms.gc_s[index] - jvms.jit_s[index] - asked.cpu_s[index],
             ),
-            (
-                KnownProcess::Jvm,
-                Resource::Io,
-                jvms.read_bytes[index] - read_by_tasks,
-            ),
+            (KnownProcess::Jvm, Resource::Io, by_others[index]),
             (
                 KnownProcess::ExternalCpu,
                 Resource::Cpu,
@@ -321,25 +333,13 @@ fn known(
                 });
             }
         }
-        tables.idle.extend(idle_disk(host, windows[index], row));
+        let idle = disks::idle(host, windows[index], row, waited_s[index]);
+        tables.idle.extend(idle);
         tables.heartbeats.push(Heartbeat {
             host,
             at: windows[index].end,
         });
     }
-}
-
-/// The bytes that the disks could have moved in their idle time, at the rate of their busy time.
-fn idle_disk(host: HostId, span: Span, row: &HostRow) -> Option<Idle> {
-    let moved = row.disk_read_bytes as f64 + row.disk_write_bytes as f64;
-    let idle_s = span.seconds() - row.disk_busy_s;
-    let units = moved / row.disk_busy_s * idle_s;
-    UNITS.contains(&units).then_some(Idle {
-        host,
-        resource: Resource::Io,
-        span,
-        units,
-    })
 }
 
 #[cfg(test)]
@@ -471,55 +471,5 @@ mod tests {
             .map(|known| (known.process, (known.units * 1e6).round() / 1e6))
             .collect();
         assert_eq!(found, [(KnownProcess::ExternalCpu, 0.2)]);
-    }
-
-    /// A disk with little load slows nobody down: a process that reads one byte is not the culprit of all waits.
-    #[test]
-    fn what_an_idle_disk_could_have_done_is_nobodys() {
-        let mut builder = Builder::default();
-        let host = builder.host("h");
-        let whole = Span {
-            start: 0,
-            end: 2 * S,
-        };
-        for query in [1, 2] {
-            let task = builder.query_with_task(query, host, whole);
-            builder.interval(
-                task,
-                Kind::IoRead,
-                whole,
-                50.0,
-                (3 - query.cast_signed()) * S / 2,
-            );
-        }
-        let row = HostRow {
-            disk_read_bytes: 100,
-            jvm_disk_read_bytes: 100,
-            disk_busy_s: 0.5,
-            ..row(1, 0, 2)
-        };
-        add(
-            &mut builder,
-            &[row],
-            &Processes::new(),
-            &Neighbours::default(),
-        );
-        assert_eq!(builder.tables.idle[0].units, 300.0);
-        let workload = crate::Workload::new(builder.finish().tables).unwrap();
-        let options = crate::Options {
-            victims: [crate::QueryId(1)].into(),
-            ..crate::Options::default()
-        };
-        let paths = crate::Graph::build(&workload, &options).explanations();
-        let of = |culprit| -> f64 {
-            let its = paths.iter().filter(|path| path.culprit == culprit);
-            its.map(|path| path.seconds).sum()
-        };
-        let (other, nobody) = (
-            of(crate::Culprit::Query(crate::QueryId(2))),
-            of(crate::Culprit::Unknown),
-        );
-        assert!((nobody / other - 6.0).abs() < 1e-9, "{nobody} to {other}");
-        assert!((nobody + other - 1.0).abs() < 1e-9);
     }
 }

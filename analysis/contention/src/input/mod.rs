@@ -4,6 +4,7 @@ mod cache;
 mod collections;
 mod cpu_sets;
 mod csv;
+mod disks;
 mod folded;
 mod hosts;
 mod limits;
@@ -65,6 +66,8 @@ struct Builder {
     waits_unknown: bool,
     /// Parts of the allocation of objects.
     allocations: Vec<collections::Allocation>,
+    /// Waits of tasks for threads that read files for them.
+    delegated_reads: Vec<disks::DelegatedRead>,
 }
 
 /// The index of a task's row while all tasks are from one builder: their ids begin at 1.

@@ -10,6 +10,7 @@ use super::held::UnnamedLocks;
 use super::recorded::RecordedRows;
 use crate::input::BlockedTime;
 use crate::input::collections::Allocation;
+use crate::input::disks::DelegatedRead;
 use crate::workload::is_amount;
 use crate::{Kind, Resource, Span, TaskId};
 
@@ -129,6 +130,7 @@ impl Reader<'_> {
                     .interval(task, Kind::RunQueue, sampled_span(interval), units, 0);
             }
         }
+        self.delegated_reads(recorded);
         if !metered.is_empty() && !sampled.is_empty() {
             self.builder.notes.push(format!(
                 "{} of {} tasks did not report their use of resources: their CPU time is that of samples, and they are blamed \
@@ -136,6 +138,21 @@ impl Reader<'_> {
                 sampled.len(),
                 metered.len() + sampled.len()
             ));
+        }
+    }
+
+    /// Adds the waits for threads that read from disks for tasks.
+    fn delegated_reads(&mut self, recorded: &RecordedRows) {
+        let delegated = recorded.sampled.iter().filter(|interval| {
+            interval.by_another_thread && interval.waiting == Some(WaitReason::DiskRead)
+        });
+        for interval in delegated {
+            let task = self.known_task(&interval.app, interval.task);
+            self.builder.delegated_reads.push(DelegatedRead {
+                task,
+                span: sampled_span(interval),
+                seconds: interval.ns as f64 / 1e9,
+            });
         }
     }
 

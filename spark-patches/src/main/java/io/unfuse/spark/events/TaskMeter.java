@@ -211,11 +211,12 @@ public final class TaskMeter implements Runnable {
                 each.remove();
             }
         }
-        // The part of it that came from a disk.
+        // What came from a disk for each byte of it. Pages that are read ahead and evicted before
+        // they are used make it more than 1.
         read.replaceAll(
                 (thread, bytes) -> {
                     long known = bytes > 0 ? thread.sinceLastLook() : -1;
-                    return known < 0 ? 1.0 : Math.min(known / bytes, 1.0);
+                    return known < 0 ? 1.0 : known / bytes;
                 });
         for (Use use : uses) {
             use.write(this, read.get(use.task.diskReads));
@@ -372,7 +373,7 @@ public final class TaskMeter implements Runnable {
             this.toNanos = toNanos;
         }
 
-        /** Writes the rows; this part of the local bytes came from a disk, 0 to 1. */
+        /** Writes the rows; so many bytes came from a disk for each local byte. */
         void write(TaskMeter to, double fromDisk) {
             write(to, "cpu", cpuSeconds, 0);
             write(to, "io-read", localBytes * fromDisk, 0);
