@@ -347,6 +347,11 @@ impl Profile {
         self.reason(&group.app, self.stack_wait(group.stack))
     }
 
+    /// Whether the threads of a group of waits wait for another thread that reads a file for them.
+    pub fn is_read_by_another_thread(&self, group: &Group) -> bool {
+        self.stack_wait(group.stack).by_another_thread
+    }
+
     /// The wait of a stack.
     pub(crate) fn stack_wait(&self, stack: StackId) -> StackWait {
         let frames = self.stacks.get(&stack);

@@ -10,7 +10,7 @@ use super::facts::{Facts, Stack, node_name, sum};
 use super::found::Found;
 use crate::calls::has_call;
 use crate::what_if::Saving;
-use crate::words::{bytes, count};
+use crate::words::count;
 use unfuse_sizing::what_if::PartKind;
 
 /// A method that is interpreted for less time may only wait for the compilers, s.
@@ -29,10 +29,11 @@ pub(super) fn calls(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
 pub(super) fn opening(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
     let own = facts.stacks().filter(|stack| has_call(stack.frames, names));
     let mut found = work(facts, own.collect());
+    // Not bytes: from Spark 4.1 on, those of vectored reads do not count as a task's input.
     let read: Vec<i64> = facts
         .stages
         .values()
-        .flat_map(|tasks| tasks.iter().map(|task| task.input_bytes))
+        .flat_map(|tasks| tasks.iter().map(|task| task.input_records))
         .filter(|read| *read > 0)
         .collect();
     if let (Some(found), tasks @ 1..) = (found.first_mut(), read.len()) {
@@ -42,7 +43,7 @@ pub(super) fn opening(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
         found.detail = format!(
             ", and {} read {} each on average",
             count(tasks, "task"),
-            bytes(sum.unsigned_abs() / tasks as u64)
+            count(sum as usize / tasks, "row")
         );
     }
     found

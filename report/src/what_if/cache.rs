@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use unfuse_format::{HostRow, StageAttempt};
-use unfuse_postprocess::{Attributor, Owner, PlanNode, table_name};
+use unfuse_postprocess::{Attributor, Group, Owner, PlanNode, table_name};
 use unfuse_sizing::what_if::Change;
 
 use super::operator::{cpu_of_nodes, plan_and_part};
@@ -181,13 +181,21 @@ impl CachedTable {
     }
 }
 
-/// Bytes of files that the tasks read in the stages in which some nodes have samples.
+/// Bytes of files that the tasks read in the stages in which some nodes have samples; 0 where other threads read for them, because
+/// Spark does not count such bytes as the tasks' input.
 fn bytes_read(report: &Report<'_>, app: &str, part: &Part, nodes: &[usize]) -> f64 {
     let mut attributor = Attributor::new(report.profile);
+    let mut is_own = |group: &&Group| matches!(attributor.attribute(group).owner, Owner::Node(_, node) if nodes.contains(&node));
+    let mut waits = part
+        .waits
+        .iter()
+        .map(|at| &report.profile.waits[*at].0)
+        .filter(&mut is_own);
+    if waits.any(|group| report.profile.is_read_by_another_thread(group)) {
+        return 0.0;
+    }
     let groups = part.groups.iter().map(|at| &report.profile.groups[*at].0);
-    let own = groups.filter(|group| {
-        matches!(attributor.attribute(group).owner, Owner::Node(_, node) if nodes.contains(&node))
-    });
+    let own = groups.filter(is_own);
     let stages: BTreeSet<(i32, i32)> = own
         .filter_map(|group| Some((group.stage?, group.attempt?)))
         .collect();

@@ -4,6 +4,7 @@ mod attach;
 mod bad_input;
 mod check;
 mod cluster;
+mod cold_scan;
 mod continuous;
 mod directories;
 mod event_logs;

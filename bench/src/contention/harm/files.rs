@@ -15,11 +15,11 @@ use nix::fcntl::{PosixFadviseAdvice, posix_fadvise};
 /// whether it stays in the page cache.
 const DIRECTORIES: [(&str, u64, u32, bool); 3] = [
     ("victim", 1024, 1, false),
-    ("disk", 256, 200, false),
+    ("disk", 1024, 50, false),
     ("cache", 256, 200, true),
 ];
-/// How often pages are dropped.
-const DROP: Duration = Duration::from_millis(50);
+/// How often pages are dropped. Each time, what Linux has read ahead and no task has used yet must be read again: a few MB.
+const DROP: Duration = Duration::from_secs(1);
 
 /// The files, and a thread that drops the pages of some from the page cache until this is dropped.
 pub(super) struct Files {

@@ -1,0 +1,19 @@
+"""Aggregates columns of a Parquet file that is not in the page cache, several times.
+
+Arguments: data directory, rounds.
+"""
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+data, rounds = sys.argv[1], int(sys.argv[2])
+path = f"{data}/lineitem.parquet"
+spark = SparkSession.builder.appName("unfuse cold scan").getOrCreate()
+for _ in range(rounds):
+    file = os.open(path, os.O_RDONLY)
+    os.posix_fadvise(file, 0, 0, os.POSIX_FADV_DONTNEED)
+    os.close(file)
+    spark.read.parquet(path).selectExpr("SUM(l_quantity)", "MAX(l_comment)", "MAX(l_shipdate)").collect()
+spark.stop()
