@@ -1,6 +1,6 @@
 //! What the disks of a host could have done beside what they did, and reads of other threads for tasks.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unfuse_format::HostRow;
 
@@ -28,13 +28,20 @@ pub(super) fn idle(host: HostId, span: Span, row: &HostRow, waited_s: f64) -> Op
 }
 
 /// The time in each of the windows, s, in which at least one task waited for a disk. The windows follow each other.
-pub(super) fn waited_s(of_tasks: &[Interval], windows: &[Span]) -> Vec<f64> {
+/// Waits of `from_cache` were for no disk.
+pub(super) fn waited_s(
+    of_tasks: &[Interval],
+    from_cache: &BTreeSet<(TaskId, Span)>,
+    windows: &[Span],
+) -> Vec<f64> {
     let is_for_disks = |row: &&Interval| matches!(row.kind, Kind::IoRead | Kind::IoWrite);
     // Of other rows it is not known when in their span the task waited.
     let is_whole = |row: &&Interval| {
         row.blocked_ns > 0 && row.blocked_ns as f64 / 1e9 >= WHOLE * row.span.seconds()
     };
+    let is_cached = |row: &&Interval| from_cache.contains(&(row.task, row.span));
     let rows = of_tasks.iter().filter(is_for_disks).filter(is_whole);
+    let rows = rows.filter(|row| !is_cached(row));
     let mut spans: Vec<Span> = rows.map(|row| row.span).collect();
     spans.sort_by_key(|span| span.start);
     let mut waited = vec![0.0; windows.len()];
@@ -66,45 +73,68 @@ pub(super) struct DelegatedRead {
     pub(super) seconds: f64,
 }
 
-/// Divides the bytes that threads without a task read from disks in each window among the tasks that waited for such
-/// threads, in proportion to their waits. Subtracts what it divides.
-pub(super) fn divide(
-    reads: &[DelegatedRead],
-    windows: &[Span],
-    bytes: &mut [f64],
-) -> Vec<Interval> {
-    let mut waits: BTreeMap<(usize, TaskId), (Span, f64)> = BTreeMap::new();
-    let mut sums = vec![0.0; windows.len()];
-    for read in reads {
-        for (index, part) in spread(windows, read.span) {
-            let seconds = read.seconds * part;
-            let start = read.span.start.max(windows[index].start);
-            let end = read.span.end.min(windows[index].end);
-            let entry = waits.entry((index, read.task));
-            let (span, waited) = entry.or_insert((Span { start, end }, 0.0));
-            span.start = span.start.min(start);
-            span.end = span.end.max(end);
-            *waited += seconds;
-            sums[index] += seconds;
+/// Waits in which other threads read less than this from disks, bytes a second, were for the page cache.
+const LEAST_FROM_DISK: f64 = (1 << 20) as f64;
+
+/// Where the bytes of delegated reads came from.
+pub(super) struct Delegated {
+    /// The bytes that came from disks, as use by the tasks that waited for them.
+    pub(super) from_disks: Vec<Interval>,
+    /// The waits that were for no disk.
+    pub(super) from_cache: BTreeSet<(TaskId, Span)>,
+}
+
+impl Delegated {
+    /// Divides the bytes that threads without a task read from disks in each window among the tasks that waited for such
+    /// threads, in proportion to their waits. Subtracts what it divides.
+    pub(super) fn divide(reads: &[DelegatedRead], windows: &[Span], bytes: &mut [f64]) -> Self {
+        let mut waits: BTreeMap<(usize, TaskId), (Span, f64)> = BTreeMap::new();
+        let mut sums = vec![0.0; windows.len()];
+        for read in reads {
+            for (index, part) in spread(windows, read.span) {
+                let seconds = read.seconds * part;
+                let start = read.span.start.max(windows[index].start);
+                let end = read.span.end.min(windows[index].end);
+                let entry = waits.entry((index, read.task));
+                let (span, waited) = entry.or_insert((Span { start, end }, 0.0));
+                span.start = span.start.min(start);
+                span.end = span.end.max(end);
+                *waited += seconds;
+                sums[index] += seconds;
+            }
+        }
+        let of_disk: Vec<bool> = bytes
+            .iter()
+            .zip(&sums)
+            .map(|(bytes, sum)| *sum > 0.0 && *bytes >= LEAST_FROM_DISK * sum)
+            .collect();
+        let mut from_disks = Vec::new();
+        for ((index, task), (span, waited)) in waits {
+            let units = bytes[index] * waited / sums[index];
+            if of_disk[index] && UNITS.contains(&units) {
+                from_disks.push(Interval {
+                    task,
+                    kind: Kind::IoRead,
+                    span,
+                    units,
+                    blocked_ns: 0,
+                });
+            }
+        }
+        let is_cached =
+            |read: &&DelegatedRead| !spread(windows, read.span).any(|(index, _)| of_disk[index]);
+        let from_cache = reads.iter().filter(is_cached);
+        let from_cache = from_cache.map(|read| (read.task, read.span)).collect();
+        for (bytes, of_disk) in bytes.iter_mut().zip(of_disk) {
+            if of_disk {
+                *bytes = 0.0;
+            }
+        }
+        Self {
+            from_disks,
+            from_cache,
         }
     }
-    let divided = waits.into_iter().map(|((index, task), (span, waited))| {
-        let units = bytes[index] * waited / sums[index];
-        Interval {
-            task,
-            kind: Kind::IoRead,
-            span,
-            units,
-            blocked_ns: 0,
-        }
-    });
-    let divided = divided.filter(|row| UNITS.contains(&row.units)).collect();
-    for (bytes, sum) in bytes.iter_mut().zip(sums) {
-        if sum > 0.0 {
-            *bytes = 0.0;
-        }
-    }
-    divided
 }
 
 #[cfg(test)]
@@ -214,27 +244,29 @@ mod tests {
         assert!((idle - 50.0).abs() < 1e-6, "{idle}");
     }
 
-    /// Neither the meter nor Linux counts the bytes of vectored reads for the tasks that wait for them.
-    #[test]
-    fn bytes_that_other_threads_read_belong_to_the_tasks_that_waited() {
+    /// Two tasks wait 0.5 and 1.5 s for other threads, which read these bytes from the disk in 0.5 s. The bytes of each task,
+    /// of the JVM, and those that the disk could have moved while nothing waited for it.
+    fn delegated(bytes: u32) -> [f64; 4] {
         let mut builder = Builder::default();
         let host = builder.host("h");
         let whole = Span {
             start: 0,
             end: 2 * S,
         };
-        for (query, seconds) in [(1, 0.5), (2, 1.5)] {
+        for (query, end) in [(1, S / 2), (2, 3 * S / 2)] {
             let task = builder.query_with_task(query, host, whole);
-            builder.interval(task, Kind::IoRead, whole, 50.0, 0);
+            let span = Span { start: 0, end };
+            builder.interval(task, Kind::IoRead, span, 0.0, end);
             builder.delegated_reads.push(DelegatedRead {
                 task,
-                span: whole,
-                seconds,
+                span,
+                seconds: span.seconds(),
             });
         }
         let row = HostRow {
-            disk_read_bytes: 500,
-            jvm_disk_read_bytes: 500,
+            disk_read_bytes: bytes.into(),
+            jvm_disk_read_bytes: bytes.into(),
+            disk_busy_s: 0.5,
             ..row()
         };
         hosts::add(
@@ -244,12 +276,35 @@ mod tests {
             &Neighbours::default(),
         );
         let tables = &builder.tables;
-        let read = [1, 2].map(|query| -> f64 {
+        let of_task = |query| -> f64 {
             let rows = tables.intervals.iter().filter(|row| row.task.0 == query);
             rows.map(|row| row.units).sum()
-        });
-        assert_eq!(read, [150.0, 350.0]);
-        let jvm = |row: &&crate::KnownUse| row.resource == Resource::Io;
-        assert_eq!(tables.known.iter().filter(jvm).count(), 0);
+        };
+        let of_jvm = tables
+            .known
+            .iter()
+            .filter(|row| row.resource == Resource::Io);
+        [
+            of_task(1),
+            of_task(2),
+            of_jvm.map(|row| row.units).sum(),
+            tables.idle.iter().map(|row| row.units).sum(),
+        ]
+    }
+
+    /// Neither the meter nor Linux counts the bytes of vectored reads for the tasks that wait for them.
+    #[test]
+    fn bytes_that_other_threads_read_belong_to_the_tasks_that_waited() {
+        assert_eq!(delegated(12 << 20), [3, 9, 0, 4].map(mib));
+    }
+
+    /// Threads that copy from the page cache use no disk, and the JVM reads a little for itself.
+    #[test]
+    fn waits_for_the_page_cache_are_for_no_disk() {
+        assert_eq!(delegated(1 << 20), [0, 0, 1, 3].map(mib));
+    }
+
+    fn mib(number: u32) -> f64 {
+        f64::from(number << 20)
     }
 }

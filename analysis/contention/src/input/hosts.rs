@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use unfuse_format::HostRow;
 
 use super::collections::HeapUse;
-use super::disks::{self, DelegatedRead};
+use super::disks::{self, Delegated, DelegatedRead};
 use super::limits::cpus;
 use super::neighbours::Neighbours;
 use super::{Builder, position};
@@ -215,6 +215,12 @@ impl Jvms {
         }
         jvms
     }
+
+    /// The bytes that they read from disks beside what their tasks asked for.
+    fn read_bytes_beside(&self, asked: &[f64]) -> Vec<f64> {
+        let both = self.read_bytes.iter().zip(asked);
+        both.map(|(read, asked)| (read - asked).max(0.0)).collect()
+    }
 }
 
 /// The use of a host's tasks, in each of its rows.
@@ -278,12 +284,10 @@ fn known(
         .map(|(asked, read)| if asked > read { read / asked } else { 1.0 })
         .collect();
     scale_reads(of_tasks, &windows, &factors);
-    let by_tasks = asked.read_bytes.iter().zip(&jvms.read_bytes);
-    let mut by_others: Vec<f64> = by_tasks
-        .map(|(asked, read)| (read - asked).max(0.0))
-        .collect();
-    of_tasks.extend(disks::divide(delegated, &windows, &mut by_others));
-    let waited_s = disks::waited_s(of_tasks, &windows);
+    let mut by_others = jvms.read_bytes_beside(&asked.read_bytes);
+    let delegated = Delegated::divide(delegated, &windows, &mut by_others);
+    of_tasks.extend(delegated.from_disks);
+    let waited_s = disks::waited_s(of_tasks, &delegated.from_cache, &windows);
     // Bytes that JVMs wrote into the page cache and that are not on the disks yet.
     let mut unwritten = 0.0;
     for (index, row) in whole.iter().enumerate() {

@@ -126,7 +126,7 @@ pub(super) const PANELS: [Panel; 8] = [
         part: Part::HarmAllocation,
         page: "contention-harm-allocation",
         about: "Each has four tasks. Two of them are busy for 10 ms and then sleep for 20 ms: one allocates in this time, and keeps the \
-            last 100 MB in each task, and one computes. The third one sleeps. The heap has 2 GB.",
+            last 100 MB in each task, and one computes. The third one sleeps. The heap has 3 GB.",
         neighbours: &[
             neighbour(
                 "allocates",
@@ -141,7 +141,7 @@ pub(super) const PANELS: [Panel; 8] = [
                 "SELECT count(*) FROM range(0, 4000000, 1, 4) WHERE length(reflect('Neighbours', 'busy', 0, 30, id)) > 0",
             ),
         ],
-        heap: "2g",
+        heap: "3g",
         ..PLAIN
     },
     Panel {
@@ -229,9 +229,9 @@ pub(super) const PANELS: [Panel; 8] = [
     Panel {
         part: Part::HarmCache,
         page: "contention-harm-cache",
-        about: "Each has four tasks. Two read text files again and again: one a file that is kept out of the page cache, as is that of \
-            the victims, which read theirs once (1 GiB), the other one a file that stays in the page cache. The third one sleeps. The \
-            server may read 200 MB a second from the disk (a control group).",
+        about: "Each has four tasks. Two read text files again and again: one a file of 1 GiB that is dropped from the page \
+            cache every second, as is that of the victims, which read theirs once (1 GiB), the other one a file that stays in the page \
+            cache. The third one sleeps. The server may read 200 MB a second from the disk (a control group).",
         victims: &[
             Victim {
                 name: "counts lines",
