@@ -114,7 +114,7 @@ impl Environment {
     }
 
     fn install(&self) -> Result<PathBuf> {
-        once(self.home()?, "installed", |home| self.install_into(home))
+        fill_once(self.home()?, "installed", |home| self.install_into(home))
     }
 
     fn install_into(&self, home: &Path) -> Result<()> {
@@ -202,23 +202,27 @@ pub fn tpcds(home: &Path, scale: &str) -> Result<PathBuf> {
 /// A directory of generated data, made once.
 fn data(name: &str, scale: &str, generate: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
     let dir = machine::cache_dir()?.join(format!("{name}-sf{scale}"));
-    once(dir, "complete", |dir| {
+    fill_once(dir, "complete", |dir| {
         generate(dir).with_context(|| format!("the data of {name} could not be generated"))
     })
 }
 
 /// Fills a folder of the cache directory once. The file `marker` in it says that it is complete.
-fn once(folder: PathBuf, marker: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<PathBuf> {
+fn fill_once(
+    folder: PathBuf,
+    marker: &str,
+    fill: impl FnOnce(&Path) -> Result<()>,
+) -> Result<PathBuf> {
     if !folder.join(marker).exists() {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         machine::cache_folder(&name, Access::Readable)?;
-        alone(&folder, marker, fill)?;
+        fill_locked(&folder, marker, fill)?;
     }
     Ok(folder)
 }
 
 /// Fills a folder, unless another process does so at this time. It waits for that process instead.
-fn alone(folder: &Path, marker: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
+fn fill_locked(folder: &Path, marker: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let lock = File::create(folder.join("lock"))?;
     lock.lock()
         .with_context(|| format!("cannot lock {}", folder.display()))?;
@@ -259,7 +263,7 @@ mod tests {
         };
         thread::scope(|scope| {
             for _ in 0..2 {
-                scope.spawn(|| alone(folder.path(), "installed", fill).unwrap());
+                scope.spawn(|| fill_locked(folder.path(), "installed", fill).unwrap());
             }
         });
         assert_eq!(filled.into_inner(), 1);
@@ -268,8 +272,8 @@ mod tests {
     #[test]
     fn a_folder_that_could_not_be_filled_is_filled_again() {
         let folder = tempfile::tempdir().unwrap();
-        alone(folder.path(), "installed", |_| bail!("no network")).unwrap_err();
-        alone(folder.path(), "installed", |_| Ok(())).unwrap();
+        fill_locked(folder.path(), "installed", |_| bail!("no network")).unwrap_err();
+        fill_locked(folder.path(), "installed", |_| Ok(())).unwrap();
         assert!(folder.path().join("installed").exists());
     }
 }

@@ -240,15 +240,14 @@ mod tests {
 
     #[test]
     fn the_addresses_of_scans_say_whether_other_machines_are_read() {
+        let scan = |paths| format!("FileScan parquet [a#1L] Location: X(1 paths)[{paths}]");
         let reads_others = |detail: &str| {
-            let scan = PlanRow {
+            let node = PlanRow {
                 detail: detail.to_owned(),
                 ..row(0, None, "Scan parquet", None, None)
             };
-            Plan::from_rows(vec![scan]).reads_other_machines()
+            Plan::from_rows(vec![node]).reads_other_machines()
         };
-        let scan =
-            |paths: &str| format!("FileScan parquet [a#1L] Location: X(1 paths)[{paths}], P: []");
         assert!(!reads_others(&scan("file:/data/a.parquet")));
         assert!(reads_others(&scan("s3a://bucket/a.parquet")));
         assert!(reads_others(&scan("hdfs://host/very/lo...")));

@@ -147,9 +147,9 @@ impl StackWait {
         }
     }
 
-    /// The reason in an application that reads files of other machines, or only its own.
-    pub(crate) fn reason(self, reads_other_machines: bool) -> WaitReason {
-        match self.by_another_thread && reads_other_machines {
+    /// The reason. What the stack does not say is asked only if it matters: whether the application reads files of other machines.
+    pub(crate) fn reason(self, reads_other_machines: impl FnOnce() -> bool) -> WaitReason {
+        match self.by_another_thread && reads_other_machines() {
             true => WaitReason::Network,
             false => self.reason,
         }
@@ -306,9 +306,9 @@ mod tests {
         let future = "org.apache.parquet.hadoop.util.wrapped.io.FutureIO.awaitFuture";
         let get = "java.util.concurrent.CompletableFuture.get";
         let wait = StackWait::from_stack(&stack(&[RUNNER, future, get, PARK]));
-        assert_eq!(wait.reason(false), DiskRead);
-        assert_eq!(wait.reason(true), Network);
+        assert_eq!(wait.reason(|| false), DiskRead);
+        assert_eq!(wait.reason(|| true), Network);
         let own = StackWait::from_stack(&stack(&[RUNNER, "java.io.FileInputStream.readBytes"]));
-        assert_eq!(own.reason(true), DiskRead);
+        assert_eq!(own.reason(|| true), DiskRead);
     }
 }

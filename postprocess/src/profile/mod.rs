@@ -360,7 +360,7 @@ impl Profile {
 
     /// The reason of a wait in an application.
     pub(crate) fn reason(&self, app: &str, wait: StackWait) -> WaitReason {
-        wait.reason(self.readers_of_other_machines.contains(app))
+        wait.reason(|| self.readers_of_other_machines.contains(app))
     }
 
     /// Queries that have samples, ascending.

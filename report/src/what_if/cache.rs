@@ -185,13 +185,13 @@ impl CachedTable {
 /// Spark does not count such bytes as the tasks' input.
 fn bytes_read(report: &Report<'_>, app: &str, part: &Part, nodes: &[usize]) -> f64 {
     let mut attributor = Attributor::new(report.profile);
-    let mut is_own = |group: &&Group| matches!(attributor.attribute(group).owner, Owner::Node(_, node) if nodes.contains(&node));
-    let mut waits = part
-        .waits
-        .iter()
-        .map(|at| &report.profile.waits[*at].0)
-        .filter(&mut is_own);
-    if waits.any(|group| report.profile.is_read_by_another_thread(group)) {
+    let mut is_own = |group: &&Group| match attributor.attribute(group).owner {
+        Owner::Node(_, node) => nodes.contains(&node),
+        Owner::Heading(_) => false,
+    };
+    let waits = part.waits.iter().map(|at| &report.profile.waits[*at].0);
+    let mut delegated = waits.filter(|group| report.profile.is_read_by_another_thread(group));
+    if delegated.any(|group| is_own(&group)) {
         return 0.0;
     }
     let groups = part.groups.iter().map(|at| &report.profile.groups[*at].0);

@@ -191,16 +191,9 @@ mod tests {
     /// A query that computes stands still while the JVM collects what another query allocates.
     #[test]
     fn a_pause_is_blamed_on_the_query_that_allocates() {
-        let mut builder = Builder::default();
-        let host = builder.host("h");
-        let whole = Span {
-            start: 0,
-            end: 2 * S,
-        };
-        for query in [1, 2] {
-            let task = builder.query_with_task(query, host, whole);
+        let (mut builder, whole, tasks) = Builder::with_two_tasks();
+        for (task, (part_s, paused)) in tasks.into_iter().zip([(0.0, S), (1.6, 0)]) {
             builder.interval(task, Kind::RunQueue, whole, 0.5, 0);
-            let (part_s, paused) = if query == 1 { (0.0, S) } else { (1.6, 0) };
             builder.interval(task, Kind::Pause, whole, 0.0, paused);
             builder.allocations.push(Allocation {
                 task,

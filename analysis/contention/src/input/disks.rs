@@ -73,7 +73,7 @@ pub(super) struct DelegatedRead {
     pub(super) seconds: f64,
 }
 
-/// Waits in which other threads read less than this from disks, bytes a second, were for the page cache.
+/// If other threads read fewer bytes than this from disks for each second of waiting, the files were in the page cache.
 const LEAST_FROM_DISK: f64 = (1 << 20) as f64;
 
 /// Where the bytes of delegated reads came from.
@@ -157,24 +157,17 @@ mod tests {
         }
     }
 
+    fn add(builder: &mut Builder, row: HostRow) {
+        let (executors, neighbours) = (hosts::Processes::new(), Neighbours::default());
+        hosts::add(builder, &[row], &executors, &neighbours);
+    }
+
     /// A disk with little load slows nobody down: a process that reads one byte is not the culprit of all waits.
     #[test]
     fn what_an_idle_disk_could_have_done_is_nobodys() {
-        let mut builder = Builder::default();
-        let host = builder.host("h");
-        let whole = Span {
-            start: 0,
-            end: 2 * S,
-        };
-        for query in [1, 2] {
-            let task = builder.query_with_task(query, host, whole);
-            builder.interval(
-                task,
-                Kind::IoRead,
-                whole,
-                50.0,
-                (3 - query.cast_signed()) * S / 2,
-            );
+        let (mut builder, whole, tasks) = Builder::with_two_tasks();
+        for (task, waited) in tasks.into_iter().zip([S, S / 2]) {
+            builder.interval(task, Kind::IoRead, whole, 50.0, waited);
         }
         let row = HostRow {
             disk_read_bytes: 100,
@@ -182,12 +175,7 @@ mod tests {
             disk_busy_s: 0.5,
             ..row()
         };
-        hosts::add(
-            &mut builder,
-            &[row],
-            &hosts::Processes::new(),
-            &Neighbours::default(),
-        );
+        add(&mut builder, row);
         assert_eq!(builder.tables.idle[0].units, 300.0);
         let workload = crate::Workload::new(builder.finish().tables).unwrap();
         let options = crate::Options {
@@ -210,14 +198,8 @@ mod tests {
     /// Two queries read as much, at most 100 bytes a second by a limit of their control group: the disk is seldom busy.
     #[test]
     fn reads_that_a_limit_holds_back_have_no_idle_disk() {
-        let mut builder = Builder::default();
-        let host = builder.host("h");
-        let whole = Span {
-            start: 0,
-            end: 2 * S,
-        };
-        for query in [1, 2] {
-            let task = builder.query_with_task(query, host, whole);
+        let (mut builder, whole, tasks) = Builder::with_two_tasks();
+        for task in tasks {
             builder.interval(task, Kind::IoRead, whole, 100.0, 0);
             for quarter in 0..4 {
                 let span = Span {
@@ -233,12 +215,7 @@ mod tests {
             disk_busy_s: 0.1,
             ..row()
         };
-        hosts::add(
-            &mut builder,
-            &[row],
-            &hosts::Processes::new(),
-            &Neighbours::default(),
-        );
+        add(&mut builder, row);
         // They waited 1.6 of 2 s, both at the same time.
         let idle = builder.tables.idle[0].units;
         assert!((idle - 50.0).abs() < 1e-6, "{idle}");
@@ -247,14 +224,8 @@ mod tests {
     /// Two tasks wait 0.5 and 1.5 s for other threads, which read these bytes from the disk in 0.5 s. The bytes of each task,
     /// of the JVM, and those that the disk could have moved while nothing waited for it.
     fn delegated(bytes: u32) -> [f64; 4] {
-        let mut builder = Builder::default();
-        let host = builder.host("h");
-        let whole = Span {
-            start: 0,
-            end: 2 * S,
-        };
-        for (query, end) in [(1, S / 2), (2, 3 * S / 2)] {
-            let task = builder.query_with_task(query, host, whole);
+        let (mut builder, _, tasks) = Builder::with_two_tasks();
+        for (task, end) in tasks.into_iter().zip([S / 2, 3 * S / 2]) {
             let span = Span { start: 0, end };
             builder.interval(task, Kind::IoRead, span, 0.0, end);
             builder.delegated_reads.push(DelegatedRead {
@@ -269,24 +240,19 @@ mod tests {
             disk_busy_s: 0.5,
             ..row()
         };
-        hosts::add(
-            &mut builder,
-            &[row],
-            &hosts::Processes::new(),
-            &Neighbours::default(),
-        );
+        add(&mut builder, row);
         let tables = &builder.tables;
-        let of_task = |query| -> f64 {
-            let rows = tables.intervals.iter().filter(|row| row.task.0 == query);
+        let [first, second] = tasks.map(|task| -> f64 {
+            let rows = tables.intervals.iter().filter(|row| row.task == task);
             rows.map(|row| row.units).sum()
-        };
+        });
         let of_jvm = tables
             .known
             .iter()
             .filter(|row| row.resource == Resource::Io);
         [
-            of_task(1),
-            of_task(2),
+            first,
+            second,
             of_jvm.map(|row| row.units).sum(),
             tables.idle.iter().map(|row| row.units).sum(),
         ]

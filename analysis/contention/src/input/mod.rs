@@ -150,6 +150,19 @@ impl Builder {
         });
     }
 
+    /// For tests: queries 1 and 2 with a task each on the host `h`, for two seconds.
+    #[cfg(test)]
+    fn with_two_tasks() -> (Self, Span, [TaskId; 2]) {
+        let mut builder = Self::default();
+        let host = builder.host("h");
+        let whole = Span {
+            start: 0,
+            end: 2_000_000_000,
+        };
+        let tasks = [1, 2].map(|query| builder.query_with_task(query, host, whole));
+        (builder, whole, tasks)
+    }
+
     /// For tests: a query with one stage and one task.
     #[cfg(test)]
     fn query_with_task(&mut self, query: u64, host: HostId, span: Span) -> TaskId {

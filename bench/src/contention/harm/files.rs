@@ -18,7 +18,7 @@ const DIRECTORIES: [(&str, u64, u32, bool); 3] = [
     ("disk", 1024, 50, false),
     ("cache", 256, 200, true),
 ];
-/// How often pages are dropped. Each time, what Linux has read ahead and no task has used yet must be read again: a few MB.
+/// How often pages are dropped. Each time, Linux must read again what it has read ahead and no task has used yet: a few MB.
 const DROP: Duration = Duration::from_secs(1);
 
 /// The files, and a thread that drops the pages of some from the page cache until this is dropped.
