@@ -129,12 +129,16 @@ impl Scale {
     }
 }
 
-struct Run {
-    seconds: f64,
-    mib: f64,
+/// Time and memory of a command.
+pub(crate) struct Run {
+    /// From its start to its end.
+    pub(crate) seconds: f64,
+    /// The high-water mark of its resident set.
+    pub(crate) mib: f64,
 }
 
-fn run(command: &str, profile: &Path, arguments: &[&str]) -> Result<Run> {
+/// Runs a command of `unfuse`; `make build` makes it.
+pub(crate) fn run(command: &str, profile: &Path, arguments: &[&str]) -> Result<Run> {
     let program = std::env::current_exe()?.with_file_name("unfuse");
     let begun = Instant::now();
     let mut child = Command::new(program)

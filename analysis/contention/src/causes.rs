@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::blame::Users;
+use crate::users::Users;
 use crate::{Cell, Holder, HostId, Kind, KnownProcess, Source, TaskId, TaskUse, Workload};
 
 /// The known part of a wait.

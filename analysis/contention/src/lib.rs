@@ -12,9 +12,8 @@
 //!
 //! * [`Tables`]: rows as measured. [`Workload`]: the same, checked.
 //! * [`Cell`]: one resource of one host in one [window](windows), with slowdown and blame.
-//! * [`Graph`]: blocked seconds from victim queries down to culprit queries, in seven levels.
-//! * [`Timeline`]: the same by time and culprit.
-//! * [`Explanation`]: one path through it. [`Filter`], [`top`] and others answer questions with them.
+//! * [`Blame`]: blocked seconds of victim queries by source. [`Timeline`]: the same by time and culprit.
+//! * [`Graph`]: the same from victim queries down to culprit queries, in seven levels. [`Explanation`]: one path through it. [`Filter`], [`top`] and others answer questions with them.
 //! * [`Suggestion`]: what the user can do. [`baseline`]: the results of simpler methods. [`Proof`]: that of an experiment.
 //!
 //! ```
@@ -38,8 +37,8 @@
 //!     tables.intervals.push(Interval { task, kind: Kind::IoRead, span: second, units, blocked_ns: 600_000_000 });
 //! }
 //! let workload = Workload::new(tables)?;
-//! let graph = Graph::build(&workload, &Options { victims: [QueryId(1)].into(), ..Options::default() });
-//! let worst = &graph.explanations()[0];
+//! let blame = Blame::new(&workload, &Options { victims: [QueryId(1)].into(), ..Options::default() });
+//! let worst = &blame.explanations(&workload)[0];
 //! assert_eq!(worst.culprit, Culprit::Query(QueryId(3)));
 //! assert!((worst.seconds - 0.4).abs() < 1e-9); // 4 of 6 parts of 0.6 blocked seconds
 //! # Ok::<(), InputError>(())
@@ -52,10 +51,12 @@ mod cell;
 mod critical_path;
 mod culprit;
 mod error;
+mod explanation;
 mod graph;
 mod ids;
 mod input;
 mod lives;
+mod operators;
 mod options;
 mod pool;
 mod proof;
@@ -64,25 +65,29 @@ mod ratp;
 mod resource;
 mod rules;
 mod schedule;
+mod shares;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod users;
+mod waits;
 mod windows;
 mod workload;
 
+pub use blame::Blame;
 pub use cell::{CapacityBasis, Cell, CellCulprit, TaskUse, WithheldPart};
 pub use critical_path::critical_path;
 pub use culprit::{Culprit, Holder, Source};
 pub use error::InputError;
-pub use graph::{
-    ByVictim, COLLECTION, Edge, Explanation, Flow, Graph, Impact, Key, Node, NodeIndex, Note,
-};
+pub use explanation::Explanation;
+pub use graph::{ByVictim, Edge, Flow, Graph, Impact, Key, Node, NodeIndex, Note};
 pub use ids::{Executor, HostId, ProcessId, QueryId, StageId, TaskId};
 pub use input::{
     BlockedTime, CsvError, FoldedError, INTERVALS_CSV, Input, StageIndex, from_csv, from_profile,
     set_operators,
 };
+pub use operators::COLLECTION;
 pub use options::{Options, Split, VictimStages};
 pub use proof::{LEAST_PAIRS, Proof, ProofPair, ProofSlice, Range};
 pub use questions::{By, Entity, Filter, RankingRow, culprits, hot_resources, slow_nodes, top};

@@ -34,7 +34,7 @@ pub struct Filter {
 impl Filter {
     /// Whether an explanation matches.
     pub fn accepts(&self, workload: &Workload, explanation: &Explanation) -> bool {
-        let query = match explanation.culprit {
+        let query = || match explanation.culprit {
             Culprit::Query(id) => workload.query(id),
             _ => None,
         };
@@ -47,11 +47,11 @@ impl Filter {
             && self
                 .user
                 .as_ref()
-                .is_none_or(|user| query.is_some_and(|query| query.user == *user))
+                .is_none_or(|user| query().is_some_and(|query| query.user == *user))
             && self
                 .pool
                 .as_ref()
-                .is_none_or(|pool| query.is_some_and(|query| query.pool == *pool))
+                .is_none_or(|pool| query().is_some_and(|query| query.pool == *pool))
             && !(self.others_only && explanation.culprit == Culprit::Query(explanation.victim))
     }
 }
@@ -76,7 +76,7 @@ pub enum By {
 }
 
 /// The entity of a row.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Entity {
     /// A resource.
     Resource(Resource),

@@ -1,6 +1,6 @@
 //! Suggestions against contention (footnote 3): heuristics, each with its evidence.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::Serialize;
 
@@ -108,22 +108,26 @@ pub fn suggestions(
     explanations: &[Explanation],
     thresholds: &Thresholds,
 ) -> Vec<Suggestion> {
+    let by_others = || {
+        let by_others = |path: &&Explanation| path.culprit != Culprit::Query(path.victim);
+        explanations.iter().filter(by_others)
+    };
+    let mut weights: HashMap<(QueryId, Culprit), f64, ahash::RandomState> = HashMap::default();
+    for path in by_others() {
+        *weights.entry((path.victim, path.culprit)).or_default() += path.weight;
+    }
+    // There can be thousands of culprits, and few of them do enough.
+    weights.retain(|_, weight| *weight >= thresholds.responsibility);
     let mut pairs: BTreeMap<(QueryId, Culprit), Vec<&Explanation>> = BTreeMap::new();
-    for explanation in explanations
-        .iter()
-        .filter(|path| path.culprit != Culprit::Query(path.victim))
-    {
-        pairs
-            .entry((explanation.victim, explanation.culprit))
-            .or_default()
-            .push(explanation);
+    for path in by_others() {
+        let pair = (path.victim, path.culprit);
+        if weights.contains_key(&pair) {
+            pairs.entry(pair).or_default().push(path);
+        }
     }
     let mut suggestions = Vec::new();
     for ((victim, culprit), paths) in pairs {
         let whole = evidence(victim, &paths);
-        if whole.responsibility < thresholds.responsibility {
-            continue;
-        }
         match culprit {
             Culprit::Known(process) => suggestions.push(Suggestion::LookOutside {
                 process,

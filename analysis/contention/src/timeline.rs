@@ -2,8 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use crate::blame::{Shares, Victim, Wait};
 use crate::lives::lives;
+use crate::shares::Shares;
+use crate::waits::{Victim, Wait};
 use crate::windows::spread;
 use crate::{Culprit, QueryId, Resource, Span, Split, StageId, Workload};
 
@@ -24,44 +25,48 @@ pub struct Slice {
     pub seconds: BTreeMap<(Resource, Culprit), f64>,
 }
 
-/// Timelines while waits are added.
-pub(crate) struct Sums {
+/// Shares of the waits on one host, by slice and victim.
+pub(crate) type TimelineShares = HashMap<(usize, Victim), Shares, ahash::RandomState>;
+
+/// The slices of victims' times.
+pub(crate) struct Slices {
     split: Split,
     spans: BTreeMap<QueryId, Vec<Span>>,
-    shares: HashMap<(usize, Victim), Shares, ahash::RandomState>,
 }
 
-impl Sums {
-    /// Sums for victim stages, in `slices` equal parts of each victim's time.
+impl Slices {
+    /// `count` equal parts of the time of each victim.
     pub(crate) fn new(
         workload: &Workload,
         stages: &BTreeSet<StageId>,
         split: Split,
-        slices: usize,
+        count: usize,
     ) -> Self {
         let spans = lives(workload, stages).into_iter();
         Self {
             split,
             spans: spans
-                .map(|(query, span)| (query, span.cut(slices)))
+                .map(|(query, span)| (query, span.cut(count)))
                 .collect(),
-            shares: HashMap::default(),
         }
     }
 
-    pub(crate) fn add(&mut self, wait: &Wait<'_>) {
+    /// Adds a wait.
+    pub(crate) fn add(&self, shares: &mut TimelineShares, wait: &Wait<'_>) {
         let Some(spans) = self.spans.get(&wait.stage.query) else {
             return;
         };
         for (index, part) in spread(spans, wait.cell.span) {
-            self.shares
-                .entry((index, wait.vertex()))
-                .or_default()
-                .add(wait, part, self.split);
+            let shares = shares.entry((index, wait.vertex())).or_default();
+            shares.add(wait, part, self.split);
         }
     }
 
-    pub(crate) fn timelines(self) -> BTreeMap<QueryId, Timeline> {
+    /// The timelines from the shares of all hosts, in order, so that the same rows give the same last digit.
+    pub(crate) fn timelines(
+        self,
+        shares: BTreeMap<(usize, Victim), Shares>,
+    ) -> BTreeMap<QueryId, Timeline> {
         let empty = |span| Slice {
             span,
             seconds: BTreeMap::new(),
@@ -73,8 +78,6 @@ impl Sums {
                 (query, Timeline { slices })
             })
             .collect();
-        // In order, so that the same rows give the same last digit.
-        let shares: BTreeMap<(usize, Victim), Shares> = self.shares.into_iter().collect();
         for ((index, (stage, kind, _)), shares) in shares {
             let Some(timeline) = timelines.get_mut(&stage.query) else {
                 continue;

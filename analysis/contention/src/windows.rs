@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
-use crate::schedule::{HostRows, Reach, Timed, between};
+use crate::schedule::{HostRows, Timed, between};
 use crate::{
     Cell, Executor, Held, Holder, HostId, Idle, Interval, Kind, KnownProcess, KnownUse, Queued,
     Resource, Source, Span, StageId, Task, TaskId, TaskUse, Withheld, WithheldPart, Workload,
@@ -23,33 +23,24 @@ pub fn windows(workload: &Workload, host: HostId) -> Vec<Span> {
 /// Amounts are prorated: a row counts in each window by the part of its span inside it. `within` cuts off all else. The
 /// time is linear in rows × the windows that they span; memory holds the cells of one window.
 pub fn cells(workload: &Workload, within: Option<Span>) -> impl Iterator<Item = Cell> {
-    cells_of(workload, move |_, rows| between(&rows.cuts, within)).flatten()
+    let hosts = workload.schedule().hosts.keys();
+    let cells =
+        hosts.flat_map(move |host| cells_on(workload, *host, move |cuts| between(cuts, within)));
+    cells.flatten()
 }
 
-/// The same, but only the windows that victims reach into; the cells of a window together.
-pub(crate) fn cells_during(
+/// Those of one host in some of the windows between its cuts; the cells of a window together.
+pub(crate) fn cells_on(
     workload: &Workload,
-    within: Option<Span>,
-    reach: &Reach,
+    host: HostId,
+    windows: impl Fn(&[i64]) -> Vec<Span>,
 ) -> impl Iterator<Item = Vec<Cell>> {
-    cells_of(workload, move |host, rows| {
-        reach.windows(host, &rows.cuts, within)
+    let rows = workload.schedule().hosts.get(&host).into_iter();
+    rows.flat_map(move |rows| {
+        let mut here = HostSweep::new(workload, host, rows);
+        let windows = windows(&rows.cuts).into_iter();
+        windows.map(move |window| here.cells(window))
     })
-}
-
-fn cells_of(
-    workload: &Workload,
-    windows: impl Fn(HostId, &HostRows) -> Vec<Span>,
-) -> impl Iterator<Item = Vec<Cell>> {
-    workload
-        .schedule()
-        .hosts
-        .iter()
-        .flat_map(move |(host, rows)| {
-            let mut here = HostSweep::new(workload, *host, rows);
-            let windows = windows(*host, rows).into_iter();
-            windows.map(move |window| here.cells(window))
-        })
 }
 
 /// Number of comparisons of a row with a stage that uses something in the same window; the time of an answer is

@@ -1,6 +1,7 @@
 //! Checked tables in one order, with look-up by id.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::Hash;
 use std::ops::RangeInclusive;
 
 use crate::schedule::Schedule;
@@ -31,11 +32,11 @@ pub(crate) fn is_amount(units: f64) -> bool {
 #[derive(Clone, Debug)]
 pub struct Workload {
     tables: Tables,
-    hosts: BTreeMap<HostId, usize>,
-    queries: BTreeMap<QueryId, usize>,
-    stages: BTreeMap<StageId, usize>,
-    processes: BTreeMap<ProcessId, usize>,
-    tasks: HashMap<TaskId, usize, ahash::RandomState>,
+    hosts: Index<HostId>,
+    queries: Index<QueryId>,
+    stages: Index<StageId>,
+    processes: Index<ProcessId>,
+    tasks: Index<TaskId>,
     capacities: BTreeMap<(HostId, Executor, Resource), f64>,
     /// Queries with tasks on several hosts.
     spread: BTreeSet<QueryId>,
@@ -401,12 +402,15 @@ fn sort(tables: &mut Tables) {
     });
 }
 
-fn index<Row, Id: Ord + std::fmt::Debug>(
+/// Positions of rows by id.
+type Index<Id> = HashMap<Id, usize, ahash::RandomState>;
+
+fn index<Row, Id: Hash + Eq + std::fmt::Debug>(
     rows: &[Row],
     id: impl Fn(&Row) -> Id,
     what: &str,
-) -> Result<BTreeMap<Id, usize>, InputError> {
-    let mut index = BTreeMap::new();
+) -> Result<Index<Id>, InputError> {
+    let mut index = Index::default();
     for (position, row) in rows.iter().enumerate() {
         if index.insert(id(row), position).is_some() {
             return Err(InputError::Twice(format!("{what} {:?}", id(row))));

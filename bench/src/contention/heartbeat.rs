@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use unfuse_contention::{
-    Culprit, Graph, Heartbeat, HostId, Interval, Kind, Options, QueryId, Span, Tables, TaskId,
+    Blame, Culprit, Heartbeat, HostId, Interval, Kind, Options, QueryId, Span, Tables, TaskId,
     Workload,
 };
 
@@ -96,7 +96,7 @@ fn pieces(cuts: &[i64], life: Span) -> impl Iterator<Item = Span> {
 /// The DOR of each culprit for each victim.
 fn responsibilities(workload: &Workload) -> BTreeMap<QueryId, BTreeMap<Culprit, f64>> {
     let mut victims: BTreeMap<QueryId, BTreeMap<Culprit, f64>> = BTreeMap::new();
-    for path in Graph::build(workload, &Options::default()).explanations() {
+    for path in Blame::new(workload, &Options::default()).explanations(workload) {
         let culprits = victims.entry(path.victim).or_default();
         *culprits.entry(path.culprit).or_default() += path.weight;
     }

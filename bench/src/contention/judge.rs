@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use unfuse_contention::{
-    BlockedTime, By, Culprit, Entity, Filter, Graph, Kind, KnownProcess, Options, QueryId,
+    Blame, BlockedTime, By, Culprit, Entity, Filter, Kind, KnownProcess, Options, QueryId,
     Resource, Span, Workload, baseline, from_profile, top,
 };
 use unfuse_postprocess::Profile;
@@ -68,14 +68,14 @@ impl RecordedWorkload {
             victims: [victim].into(),
             ..Options::default()
         };
-        let graph = Graph::build(&self.workload, &options);
+        let blame = Blame::new(&self.workload, &options);
         let mut seconds: BTreeMap<Culprit, f64> = BTreeMap::new();
-        for path in graph.explanations() {
+        for path in blame.explanations(&self.workload) {
             if path.kind == Kind::RunQueue {
                 *seconds.entry(path.culprit).or_default() += path.seconds;
             }
         }
-        (seconds, graph.counted.values().sum())
+        (seconds, blame.counted.values().sum())
     }
 
     /// The query whose statement has this name.
@@ -124,7 +124,7 @@ impl RecordedWorkload {
             within: Some(within),
             ..Options::default()
         };
-        let paths = Graph::build(workload, &options).explanations();
+        let paths = Blame::new(workload, &options).explanations(workload);
         let ranked = |resource: Option<Resource>| {
             let filter = Filter {
                 resource,
@@ -177,7 +177,7 @@ impl RecordedWorkload {
             victims: [victim].into(),
             ..Options::default()
         };
-        let paths = Graph::build(&self.workload, &options).explanations();
+        let paths = Blame::new(&self.workload, &options).explanations(&self.workload);
         let its = paths.iter().filter(|path| path.culprit == culprit);
         its.map(|path| path.seconds).sum()
     }

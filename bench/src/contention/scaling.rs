@@ -6,19 +6,18 @@ use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{BufWriter, Write as _};
 use std::path::Path;
-use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use unfuse_contention::{
-    By, Capacity, Executor, Filter, Graph, Host, HostId, Interval, Kind, Options, Query, QueryId,
+    Blame, By, Capacity, Executor, Filter, Host, HostId, Interval, Kind, Options, Query, QueryId,
     Resource, Span, Stage, StageId, Tables, Task, TaskId, Workload, top,
 };
-use unfuse_machine::run;
 
 use super::Contention;
 use crate::page::{Figure, Measuring};
 use crate::random::Random;
+use crate::scale::{Run, run};
 
 const S: i64 = 1_000_000_000;
 /// Time between heartbeats, ns. Rows of a task are cut at each.
@@ -76,16 +75,14 @@ struct Took {
     simulated_s: f64,
     /// Checking the tables, s.
     check_s: f64,
-    /// Building the graph for the victims, s.
-    build_s: f64,
-    /// All paths, and the ten worst culprits, s.
+    /// Attributing the waits of the victims, s.
+    blame_s: f64,
+    /// All paths, and the ten worst culprits of each victim, s.
     explain_s: f64,
     /// `unfuse blame` from its start to its end, s.
     whole_s: f64,
-    /// Vertices.
-    nodes: usize,
-    /// Edges.
-    edges: usize,
+    /// Its most memory, MiB.
+    whole_mib: f64,
     /// Paths.
     paths: usize,
 }
@@ -93,7 +90,7 @@ struct Took {
 impl Took {
     /// Time of the whole analysis, s.
     fn sum_s(&self) -> f64 {
-        self.check_s + self.build_s + self.explain_s
+        self.check_s + self.blame_s + self.explain_s
     }
 }
 
@@ -105,18 +102,19 @@ pub fn measure(asked: &Contention, results: &Path) -> Result<()> {
         "Made-up workloads: first the paper's cluster (19 workers of 8 cores) with one query for each user, \
          and with 15 one after the other; then one query for each user on 100 workers of 16 cores. A query has 4 stages of 100 tasks. Rows are cut at heartbeats of \
          2 s; tasks take half a second to eight. *Sum* is the analysis alone, in memory; *whole* is `unfuse blame` from its start to \
-         its end on the same rows in CSV files (without the hosts' capacities, which are then what was used), so with reading them. Means of {} runs.\n\n\
-         | users at once | queries | victims | tasks | rows | simulated, s | check, s | build the graph, s | explain and rank, s | sum, s | whole, s | vertices | edges | paths |\n\
-         |---|---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
+         its end on the same rows in CSV files (without the hosts' capacities, which are then what was used), so with reading them; memory \
+         is the high-water mark of its resident set. Means of {} runs.\n\n\
+         | users at once | queries | victims | tasks | rows | simulated, s | check, s | attribute, s | explain and rank, s | sum, s | whole, s | memory, MiB | paths |\n\
+         |---|---|---|---|---|---|---|---|---|---|---|---|---|\n",
         asked.runs
     );
     let clusters = [2, 4, 6, 8, 11].map(|users| Cluster::paper(users, 1));
-    let all = clusters
-        .into_iter()
-        .chain([Cluster::paper(11, 15), Cluster::large(100)]);
-    let one = [100, 1_000].map(|users| (Cluster::large(users), Some(QueryId(users / 2))));
+    let all = clusters.into_iter().chain([Cluster::paper(11, 15)]);
+    let many = [100, 1_000].map(Cluster::large);
+    let one = many.map(|cluster| (cluster, Some(QueryId(cluster.users / 2))));
     let mut figures = Vec::new();
-    for (cluster, victim) in all.map(|cluster| (cluster, None)).chain(one) {
+    let all = all.chain(many).map(|cluster| (cluster, None));
+    for (cluster, victim) in all.chain(one) {
         let runs: Result<Vec<Took>> = (0..asked.runs).map(|_| analyse(cluster, victim)).collect();
         let runs = runs?;
         let of = |of: fn(&Took) -> f64| -> Vec<f64> { runs.iter().map(of).collect() };
@@ -126,17 +124,16 @@ pub fn measure(asked: &Contention, results: &Path) -> Result<()> {
         let victims = if victim.is_some() { "one" } else { "all" };
         let _ = writeln!(
             body,
-            "| {} | {queries} | {victims} | {tasks} | {} | {:.0} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {} | {} | {} |",
+            "| {} | {queries} | {victims} | {tasks} | {} | {:.0} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} | {:.0} | {} |",
             cluster.users,
             runs[0].rows,
             runs[0].simulated_s,
             mean(|took| took.check_s),
-            mean(|took| took.build_s),
+            mean(|took| took.blame_s),
             mean(|took| took.explain_s),
             mean(Took::sum_s),
             mean(|took| took.whole_s),
-            runs[0].nodes,
-            runs[0].edges,
+            mean(|took| took.whole_mib),
             runs[0].paths,
         );
         if queries >= 11 {
@@ -152,6 +149,16 @@ pub fn measure(asked: &Contention, results: &Path) -> Result<()> {
                 let what = format!("{what}: {queries} queries, {victims} as victim");
                 figures.push(Figure::from_runs(&name, &what, &seconds, "s", 2));
             }
+            let what =
+                format!("`unfuse blame`, most memory: {queries} queries, {victims} as victim");
+            let name = format!("memory_{queries}_{victims}");
+            figures.push(Figure::from_runs(
+                &name,
+                &what,
+                &of(|took| took.whole_mib),
+                "MiB",
+                0,
+            ));
         }
     }
     page.finish(asked.runs, figures, &body)
@@ -160,7 +167,7 @@ pub fn measure(asked: &Contention, results: &Path) -> Result<()> {
 /// Analyses the contention of one query, or of all.
 fn analyse(cluster: Cluster, victim: Option<QueryId>) -> Result<Took> {
     let tables = simulate(cluster);
-    let whole_s = whole(&tables, victim)?;
+    let whole = whole(&tables, victim)?;
     let rows = tables.intervals.len();
     let ends = tables.tasks.iter().map(|task| task.span.end);
     let simulated_s = ends.max().unwrap_or(0) as f64 / S as f64;
@@ -171,25 +178,28 @@ fn analyse(cluster: Cluster, victim: Option<QueryId>) -> Result<Took> {
         victims: victim.into_iter().collect(),
         ..Options::default()
     };
-    let graph = Graph::build(&workload, &options);
-    let built = Instant::now();
-    let paths = graph.explanations();
-    top(&workload, &paths, &Filter::default(), By::Culprit, 10);
+    let blame = Blame::new(&workload, &options);
+    let attributed = Instant::now();
+    let mut paths = 0;
+    for victim in blame.victims() {
+        let its = blame.explanations_of(&workload, *victim);
+        top(&workload, &its, &Filter::default(), By::Culprit, 10);
+        paths += its.len();
+    }
     Ok(Took {
         rows,
         simulated_s,
         check_s: (checked - begun).as_secs_f64(),
-        build_s: (built - checked).as_secs_f64(),
-        explain_s: built.elapsed().as_secs_f64(),
-        whole_s,
-        nodes: graph.nodes.len(),
-        edges: graph.edges.len(),
-        paths: paths.len(),
+        blame_s: (attributed - checked).as_secs_f64(),
+        explain_s: attributed.elapsed().as_secs_f64(),
+        whole_s: whole.seconds,
+        whole_mib: whole.mib,
+        paths,
     })
 }
 
-/// Time of `unfuse blame` on the tables as CSV files, s.
-fn whole(tables: &Tables, victim: Option<QueryId>) -> Result<f64> {
+/// Runs `unfuse blame` on the tables as CSV files.
+fn whole(tables: &Tables, victim: Option<QueryId>) -> Result<Run> {
     let dir = tempfile::tempdir()?;
     let create = |name: &str| File::create(dir.path().join(name)).map(BufWriter::new);
     let mut intervals = create("intervals.csv")?;
@@ -232,14 +242,12 @@ fn whole(tables: &Tables, victim: Option<QueryId>) -> Result<f64> {
         )?;
     }
     stages.flush()?;
-    let mut blame = Command::new(std::env::current_exe()?.with_file_name("unfuse"));
-    blame.arg("blame").arg(dir.path());
-    if let Some(victim) = victim {
-        blame.args(["--victim", &victim.0.to_string()]);
-    }
-    let begun = Instant::now();
-    run(&mut blame).context("`unfuse blame` of the made-up tables; `make build` first")?;
-    Ok(begun.elapsed().as_secs_f64())
+    let victim = victim.map(|victim| victim.0.to_string());
+    let arguments: Vec<&str> = victim
+        .iter()
+        .flat_map(|victim| ["--victim", victim])
+        .collect();
+    run("blame", dir.path(), &arguments)
 }
 
 /// How far a user is with its queries.

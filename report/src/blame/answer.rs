@@ -1,23 +1,28 @@
 //! The answer as data, which `--json` prints and the text is made from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
+use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
-use unfuse_contention::{Culprit, Explanation, Input, Options, QueryId, VictimStages, Workload};
+use unfuse_contention::{
+    Blame, Culprit, Explanation, Input, Options, QueryId, VictimStages, Workload,
+};
 use unfuse_sizing::what_if::Estimate;
 
 use super::Question;
 use super::advice::advice_on;
-use super::graph_index::{GraphIndex, run_queue, sum, victim};
 use super::names::{CulpritKind, name_of};
 use super::notes::notes;
-use super::ranking::ranked;
+use super::ranking::Ranking;
 use super::simple::Simple;
+use super::victim_paths::{VictimPaths, sum};
 
 /// A part that is most of something.
 const MOST: f64 = 0.8;
+/// Victims whose paths are ranked together. A ranking takes about as much memory as the paths to ten victims.
+const VICTIMS_OF_A_GROUP: usize = 64;
 
 /// The whole answer.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -183,6 +188,10 @@ pub(super) struct Row {
     /// Whether most of it is waits for a CPU, and for most of these the kernel recorded who ran meanwhile. If not, waits are shared
     /// out by use.
     pub(super) exact: bool,
+    /// Run-queue waits among `seconds`.
+    #[serde(skip)]
+    #[ts(skip)]
+    pub(super) queued_seconds: f64,
     /// The culprit, if the row is one's.
     #[serde(skip)]
     #[ts(skip)]
@@ -193,21 +202,6 @@ pub(super) struct Row {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[ts(as = "Option<Vec<(String, f64)>>", optional)]
     pub(super) operators: Vec<(String, f64)>,
-}
-
-impl Row {
-    /// From the paths of the answer.
-    fn set_exact(&mut self, index: &GraphIndex<'_>, paths: &[Explanation]) {
-        let Some(culprit) = self.culprit else { return };
-        let own = paths.iter().filter(|path| path.culprit == culprit);
-        let victims: BTreeSet<QueryId> = own.clone().map(|path| path.victim).collect();
-        let counted = &index.graph.counted;
-        let counted = victims
-            .iter()
-            .filter_map(|victim| counted.get(&(*victim, culprit)));
-        let (counted, queued) = (sum(counted.copied()), sum(run_queue(own)));
-        self.exact = queued > MOST * self.seconds && counted > MOST * queued;
-    }
 }
 
 /// One path from a culprit to a victim.
@@ -259,39 +253,36 @@ pub(super) struct Baselines {
 }
 
 impl Answer {
-    /// Answers a question.
-    pub fn new(index: &GraphIndex<'_>, question: &Question<'_>, input: &Input) -> Self {
-        let workload = index.workload;
-        let notes = notes(workload, index.graph, input);
-        let paths = index.paths(question);
+    /// Answers a question about the victims of `blame`.
+    pub fn new(workload: &Workload, blame: &Blame, question: &Question<'_>, input: &Input) -> Self {
+        let notes = notes(workload, blame, input);
         let executions: BTreeMap<QueryId, Option<i64>> = input
             .executions
             .iter()
             .map(|((_, execution), query)| (*query, *execution))
             .collect();
-        let mut victims: Vec<Victim> = index
-            .graph
-            .victims()
-            .filter(|query| question.victim.is_none_or(|victim| victim == *query))
-            .map(|query| Victim {
-                execution: executions.get(&query).copied().flatten(),
-                ..victim(index, question, query)
-            })
-            .collect();
+        let Victims {
+            mut victims,
+            ranking,
+            paths,
+            suggestions,
+        } = Victims::new(workload, blame, question);
+        for victim in &mut victims {
+            victim.execution = executions.get(&QueryId(victim.query)).copied().flatten();
+        }
         victims.sort_by(|a, b| b.blocked_seconds.total_cmp(&a.blocked_seconds));
+        let mut ranked = ranking.rows(workload, question.top);
+        for row in &mut ranked {
+            row.exact = is_exact(row, blame, question);
+        }
         Self {
             one_victim: question.victim.is_some(),
-            ranked: {
-                let mut rows = ranked(workload, &paths, question, question.by);
-                rows.iter_mut().for_each(|row| row.set_exact(index, &paths));
-                rows
-            },
+            ranked,
             explanations: paths
                 .iter()
-                .take(question.top)
                 .map(|path| self::path(workload, path))
                 .collect(),
-            suggestions: advice_on(workload, &paths, question.top),
+            suggestions,
             baselines: question.victim.map(|victim| {
                 let simple = Simple::new(workload, &[victim].into(), question.options.within);
                 simple.about(workload, victim)
@@ -302,6 +293,95 @@ impl Answer {
             waits_known: input.waits_known,
             scope: Scope::new(workload, question.options),
         }
+    }
+}
+
+/// Whether the kernel recorded what ran for most of what a culprit's victims waited for.
+fn is_exact(row: &Row, blame: &Blame, question: &Question<'_>) -> bool {
+    let Some(culprit) = row.culprit else {
+        return false;
+    };
+    let victims = blame.victims().iter();
+    let victims = victims.filter(|victim| question.is_about(**victim, culprit));
+    let counted = sum(victims.filter_map(|victim| blame.counted.get(&(*victim, culprit)).copied()));
+    row.queued_seconds > MOST * row.seconds && counted > MOST * row.queued_seconds
+}
+
+/// What an answer says of several victims.
+struct Victims {
+    victims: Vec<Victim>,
+    ranking: Ranking,
+    /// The strongest paths, strongest first.
+    paths: Vec<Explanation>,
+    suggestions: Vec<Advice>,
+}
+
+impl Victims {
+    /// The victims of a question. Memory holds the paths to only a few of them at a time.
+    fn new(workload: &Workload, blame: &Blame, question: &Question<'_>) -> Self {
+        let victims = blame.victims().iter().copied();
+        let victims: Vec<QueryId> = victims
+            .filter(|query| question.victim.is_none_or(|victim| victim == *query))
+            .collect();
+        let mut all = Self::none(question);
+        let groups: Vec<&[QueryId]> = victims.chunks(VICTIMS_OF_A_GROUP).collect();
+        for some in groups.chunks(rayon::current_num_threads()) {
+            // Sums do not depend on which thread is first.
+            let groups: Vec<Self> = some
+                .par_iter()
+                .map(|group| Self::of_group(workload, blame, question, group))
+                .collect();
+            for group in groups {
+                all.add(group, question);
+            }
+        }
+        all
+    }
+
+    fn none(question: &Question<'_>) -> Self {
+        Self {
+            victims: Vec::new(),
+            ranking: Ranking::new(question.by, question.victim),
+            paths: Vec::new(),
+            suggestions: Vec::new(),
+        }
+    }
+
+    fn of_group(
+        workload: &Workload,
+        blame: &Blame,
+        question: &Question<'_>,
+        group: &[QueryId],
+    ) -> Self {
+        let mut all = Self::none(question);
+        for query in group {
+            let of = VictimPaths::new(workload, blame, *query);
+            all.victims.push(of.summary(question));
+            let mut paths = of.accepted(question);
+            all.ranking.add(&paths);
+            let suggestions = advice_on(workload, &paths, question.top);
+            all.suggestions.extend(suggestions);
+            paths.truncate(question.top);
+            all.paths.append(&mut paths);
+        }
+        all.keep_first(question);
+        all
+    }
+
+    fn add(&mut self, mut group: Self, question: &Question<'_>) {
+        self.victims.append(&mut group.victims);
+        self.ranking.merge(group.ranking);
+        self.paths.append(&mut group.paths);
+        self.suggestions.append(&mut group.suggestions);
+        self.keep_first(question);
+    }
+
+    fn keep_first(&mut self, question: &Question<'_>) {
+        self.paths.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+        self.paths.truncate(question.top);
+        let by_part = |a: &Advice, b: &Advice| b.responsibility.total_cmp(&a.responsibility);
+        self.suggestions.sort_by(by_part);
+        self.suggestions.truncate(question.top);
     }
 }
 

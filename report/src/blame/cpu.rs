@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use unfuse_contention::{
-    BlockedTime, COLLECTION, Culprit, Graph, Kind, KnownProcess, Options, Resource, StageIndex,
+    Blame, BlockedTime, COLLECTION, Culprit, Kind, KnownProcess, Options, Resource, StageIndex,
     VictimStages, Workload,
 };
 use unfuse_format::{IntervalRow, ProfileDir};
@@ -53,7 +53,7 @@ pub(crate) fn cpu_waits(
     options.check(&workload)?;
     let mut culprits: BTreeMap<Culprit, f64> = BTreeMap::new();
     let (mut collected_s, mut all_s) = (0.0, 0.0);
-    let waits = Graph::build(&workload, &options).explanations();
+    let waits = Blame::new(&workload, &options).explanations(&workload);
     for path in waits.iter().filter(|path| path.kind == Kind::RunQueue) {
         all_s += path.seconds;
         let collects = matches!(

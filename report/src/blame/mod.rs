@@ -5,7 +5,6 @@ mod advice;
 mod alert;
 mod answer;
 mod cpu;
-mod graph_index;
 mod names;
 mod notes;
 mod page;
@@ -15,14 +14,14 @@ mod request;
 mod simple;
 mod sooner;
 mod text;
+mod victim_paths;
 mod window;
 
-use unfuse_contention::{Filter, Options, QueryId};
+use unfuse_contention::{Culprit, Filter, Options, QueryId};
 
 pub use alert::Alert;
 pub use answer::Answer;
 pub(crate) use cpu::{CpuWaits, cpu_waits};
-pub use graph_index::GraphIndex;
 pub use notes::notes;
 pub use page::contention;
 #[cfg(test)]
@@ -48,6 +47,12 @@ pub struct Question<'a> {
 }
 
 impl Question<'_> {
+    /// Whether a culprit of a victim counts, if its user and pool do.
+    fn is_about(&self, victim: QueryId, culprit: Culprit) -> bool {
+        self.victim.is_none_or(|of| of == victim)
+            && !(self.filter.others_only && culprit == Culprit::Query(victim))
+    }
+
     /// Whether it ranks culprits, and all waits of the victims and all culprits count.
     pub fn is_about_all_waits(&self) -> bool {
         let options = self.options;

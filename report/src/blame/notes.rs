@@ -2,11 +2,11 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use unfuse_contention::{CapacityBasis, Graph, Input, Note, Resource, Workload};
+use unfuse_contention::{Blame, CapacityBasis, Input, Note, Resource, Workload};
 
 /// Notes on the limits of the numbers.
-pub fn notes(workload: &Workload, graph: &Graph, input: &Input) -> Vec<String> {
-    let capacities = graph.notes.iter();
+pub fn notes(workload: &Workload, blame: &Blame, input: &Input) -> Vec<String> {
+    let capacities = blame.notes.iter();
     let capacities = capacities.filter_map(|note| capacity_note(workload, note));
     input.notes.iter().cloned().chain(capacities).collect()
 }

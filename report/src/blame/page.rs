@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_contention::{
-    BlockedTime, Culprit, Explanation, Filter, Graph, Input, Options, QueryId, StageIndex,
+    Blame, BlockedTime, Culprit, Explanation, Filter, Input, Options, QueryId, StageIndex,
     Timeline, Workload,
 };
 use unfuse_format::{IntervalRow, ProfileDir};
@@ -15,11 +15,11 @@ use unfuse_postprocess::{Group as SampleGroup, Profile};
 
 use super::advice::advice_on;
 use super::answer::{Advice, Baselines, Row, Victim};
-use super::graph_index::{GraphIndex, victim};
 use super::names::{name_of, title};
 use super::notes::{Notes, notes};
 use super::ranking::{Ranking, ranked};
 use super::simple::Simple;
+use super::victim_paths::VictimPaths;
 use super::{Question, Rank};
 use crate::{Block, Blocks, ReportError, Summary};
 
@@ -314,29 +314,30 @@ impl Page {
         input: &Input,
         options: &Options,
     ) -> Result<Group, ReportError> {
-        let (graph, times) = Graph::with_timelines(workload, options, SLICES);
-        let index = GraphIndex::new(workload, &graph);
+        let (blame, times) = Blame::with_timelines(workload, options, SLICES);
         let everybody = question(options, None);
-        let victims: Vec<Victim> = graph
-            .victims()
-            .map(|query| victim(&index, &everybody, query))
-            .filter(|victim| victim.blocked_seconds > 0.0)
-            .collect();
         let simple = Simple::new(workload, &options.victims, None);
-        let mut queries = Vec::new();
-        for victim in &victims {
-            if let Some(position) = self.places.get(&victim.query) {
-                let query = QueryId(victim.query);
-                let of = self.query_detail(&index, &simple, options, query, times.get(&query));
-                queries.push((*position, Block::new(&of)?));
+        let mut group = Group {
+            paths: Vec::new(),
+            notes: notes(workload, &blame, input),
+            victims: Vec::new(),
+            queries: Vec::new(),
+        };
+        for query in blame.victims() {
+            let of = VictimPaths::new(workload, &blame, *query);
+            let victim = of.summary(&everybody);
+            if victim.blocked_seconds > 0.0
+                && let Some(position) = self.places.get(&victim.query)
+            {
+                let detail = self.query_detail(&of, &simple, options, times.get(query));
+                group.queries.push((*position, Block::new(&detail)?));
             }
+            if victim.blocked_seconds > 0.0 {
+                group.victims.push(victim);
+            }
+            group.paths.extend(of.accepted(&everybody));
         }
-        Ok(Group {
-            paths: index.paths(&everybody),
-            notes: notes(workload, &graph, input),
-            victims,
-            queries,
-        })
+        Ok(group)
     }
 
     fn add_group(&mut self, workload: &Workload, group: Group) {
@@ -374,15 +375,14 @@ impl Page {
 
     fn query_detail(
         &self,
-        index: &GraphIndex<'_>,
+        of: &VictimPaths<'_>,
         simple: &Simple,
         options: &Options,
-        query: QueryId,
         timeline: Option<&Timeline>,
     ) -> OfQuery {
-        let workload = index.workload;
+        let (workload, query) = (of.workload, of.query);
         let question = question(options, Some(query));
-        let paths = index.paths(&question);
+        let paths = of.paths();
         let mut names = Names::default();
         let mut places = BTreeMap::new();
         let mut culprit = |names: &mut Names, culprit: Culprit| {
@@ -435,9 +435,9 @@ impl Page {
             .bounds
             .extend(last.map(|slice| seconds(slice.span.end)));
         OfQuery {
-            victim: victim(index, &question, query),
-            culprits: ranked(workload, &paths, &question, Rank::Culprit),
-            suggestions: advice_on(workload, &paths, ROWS),
+            victim: of.summary(&question),
+            culprits: ranked(workload, paths, &question, Rank::Culprit),
+            suggestions: advice_on(workload, paths, ROWS),
             baselines: simple.about(workload, query),
             timeline: slices,
             paths: columns,

@@ -1,6 +1,6 @@
 //! Ranks culprits.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use unfuse_contention::{
@@ -32,11 +32,11 @@ pub(super) fn ranked(
 pub(super) struct Ranking {
     by: Rank,
     victim: Option<QueryId>,
-    sums: BTreeMap<RankKey, Sum>,
+    sums: HashMap<RankKey, Sum, ahash::RandomState>,
 }
 
 /// The key of a ranking.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
+#[derive(PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum RankKey {
     Entity(Entity),
     /// An operator of a culprit stage.
@@ -60,12 +60,14 @@ impl RankKey {
 struct Sum {
     responsibility: f64,
     seconds: f64,
-    how: BTreeMap<How, f64>,
+    /// Run-queue waits among them.
+    queued: f64,
+    how: HashMap<How, f64, ahash::RandomState>,
     operators: BTreeMap<Arc<str>, f64>,
 }
 
 /// How an entity blocked others, or who blocked others through it.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum How {
     Waiting(Kind, HostId),
     Culprit(Culprit),
@@ -77,7 +79,7 @@ impl Ranking {
         Self {
             by,
             victim,
-            sums: BTreeMap::new(),
+            sums: HashMap::default(),
         }
     }
 
@@ -91,6 +93,9 @@ impl Ranking {
             let sum = self.sums.entry(ranked).or_default();
             sum.responsibility += path.weight;
             sum.seconds += path.seconds;
+            if path.kind == Kind::RunQueue {
+                sum.queued += path.seconds;
+            }
             match self.by {
                 Rank::Operator => continue,
                 Rank::Culprit | Rank::Stage => {
@@ -108,10 +113,29 @@ impl Ranking {
         }
     }
 
+    /// Adds what another ranking of the same kind has.
+    pub(super) fn merge(&mut self, other: Self) {
+        for (ranked, more) in other.sums {
+            let sum = self.sums.entry(ranked).or_default();
+            sum.responsibility += more.responsibility;
+            sum.seconds += more.seconds;
+            sum.queued += more.queued;
+            for (how, seconds) in more.how {
+                *sum.how.entry(how).or_default() += seconds;
+            }
+            for (operator, seconds) in more.operators {
+                *sum.operators.entry(operator).or_default() += seconds;
+            }
+        }
+    }
+
     /// The `k` rows with the highest responsibility.
     pub(super) fn rows(&self, workload: &Workload, k: usize) -> Vec<Row> {
         let mut sums: Vec<(&RankKey, &Sum)> = self.sums.iter().collect();
-        sums.sort_by(|(_, a), (_, b)| b.responsibility.total_cmp(&a.responsibility));
+        sums.sort_unstable_by(|(first, a), (second, b)| {
+            let by_part = b.responsibility.total_cmp(&a.responsibility);
+            by_part.then_with(|| first.cmp(second))
+        });
         let rows = sums.into_iter().take(k);
         rows.map(|(ranked, sum)| Row {
             kind: ranked.kind(self.victim),
@@ -137,7 +161,9 @@ fn ranked_of(path: &Explanation, by: Rank) -> Option<RankKey> {
 }
 
 fn row(workload: &Workload, ranked: &RankKey, sum: &Sum) -> Row {
-    let how = sum.how.iter().map(|(how, seconds)| {
+    // In order, so that the same rows give the same last digit.
+    let how: BTreeMap<How, f64> = sum.how.iter().map(|(how, s)| (*how, *s)).collect();
+    let how = how.iter().map(|(how, seconds)| {
         let name = match how {
             How::Waiting(kind, host) => format!("{} on {}", kind.name(), workload.host_name(*host)),
             How::Culprit(culprit) => name_of(workload, *culprit),
@@ -157,6 +183,7 @@ fn row(workload: &Workload, ranked: &RankKey, sum: &Sum) -> Row {
         seconds: sum.seconds,
         sooner: Sooner::default(),
         exact: false,
+        queued_seconds: sum.queued,
         culprit: match ranked {
             RankKey::Entity(Entity::Culprit(culprit)) => Some(*culprit),
             _ => None,

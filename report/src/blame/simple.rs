@@ -6,8 +6,8 @@ use unfuse_contention::baseline::{self, Overlaps};
 use unfuse_contention::{QueryId, Resource, Span, Workload};
 
 use super::answer::Baselines;
-use super::graph_index::sum;
 use super::names::label;
+use super::victim_paths::sum;
 
 /// The results of simpler methods for victims.
 pub(super) struct Simple {

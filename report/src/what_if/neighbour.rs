@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use unfuse_contention::{
-    BlockedTime, Culprit, Explanation, Graph, Kind, Options, QueryId, Resource, Split, StageIndex,
+    Blame, BlockedTime, Culprit, Explanation, Kind, Options, QueryId, Resource, Split, StageIndex,
     TaskId, VictimStages, Workload,
 };
 use unfuse_format::{ExecutionId, TaskRow};
@@ -273,7 +273,7 @@ pub(crate) fn caused_waits(
         ..Options::default()
     };
     options.check(workload)?;
-    let mut paths = Graph::build(workload, &options).explanations();
+    let mut paths = Blame::new(workload, &options).explanations(workload);
     paths.retain(|path| !path.kind.is_for_slots());
     Ok(paths)
 }

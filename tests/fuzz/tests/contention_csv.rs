@@ -4,7 +4,7 @@ use std::fs;
 
 use bolero::check;
 use tempfile::TempDir;
-use unfuse_contention::{Graph, INTERVALS_CSV, Options, VictimStages, Workload, from_csv};
+use unfuse_contention::{Blame, Graph, INTERVALS_CSV, Options, VictimStages, Workload, from_csv};
 use unfuse_fuzz::{EditedCopies, TEST_TIME};
 
 #[test]
@@ -68,7 +68,7 @@ impl Files {
         }
         let rows = &workload.tables().intervals;
         let blocked: f64 = rows.iter().map(|row| row.blocked_ns as f64 / 1e9).sum();
-        let graph = Graph::build(&workload, &options);
+        let graph = Graph::from_blame(&workload, &Blame::new(&workload, &options));
         let level = |level: u8| {
             graph
                 .nodes

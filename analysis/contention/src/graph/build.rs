@@ -1,114 +1,32 @@
 //! Builds the graph from blame: sums for all levels, divided by operator if known.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::{ByVictim, Edge, Flow, Graph, Impact, Key, Node, NodeIndex};
-use crate::blame::{Seconds, Victim, Wait, distribute};
-use crate::{
-    Culprit, Kind, KnownProcess, Options, QueryId, Resource, Source, StageId, Timeline, Workload,
-    timeline,
-};
+use crate::operators::{COLLECTION, Operators};
+use crate::waits::Victim;
+use crate::{Blame, Culprit, Kind, KnownProcess, QueryId, Source, StageId, Workload};
 
 impl Graph {
-    /// Builds the graph of the victims that `options` names.
-    pub fn build(workload: &Workload, options: &Options) -> Graph {
-        let stages = options.victim_stages(workload);
-        Graph::from_waits(workload, options, &stages, |_| {})
-    }
-
-    /// Builds the graph, and the timelines of its victims in `slices` equal parts each, in one pass over the windows.
-    ///
-    /// Each slice is computed on its own, as a graph [`within`](Options::within) it, but the ends of slices do not cut
-    /// windows: the measurements of a window count in both slices in proportion to time.
-    pub fn with_timelines(
-        workload: &Workload,
-        options: &Options,
-        slices: usize,
-    ) -> (Graph, BTreeMap<QueryId, Timeline>) {
-        let stages = options.victim_stages(workload);
-        let mut sums = timeline::Sums::new(workload, &stages, options.split, slices);
-        let graph = Graph::from_waits(workload, options, &stages, |wait| sums.add(wait));
-        (graph, sums.timelines())
-    }
-
-    /// The graph of victim stages; calls `also` for each of their waits.
-    fn from_waits(
-        workload: &Workload,
-        options: &Options,
-        stages: &BTreeSet<StageId>,
-        mut also: impl FnMut(&Wait<'_>),
-    ) -> Graph {
+    /// The graph of the victims whose waits were attributed.
+    pub fn from_blame(workload: &Workload, blame: &Blame) -> Graph {
         let mut sums = Sums::default();
-        for query in options.victims_of(workload) {
-            sums.node(Key::Victim(query), query, 0.0);
+        for query in blame.victims() {
+            sums.node(Key::Victim(*query), *query, 0.0);
         }
-        for stage in stages {
+        for stage in &blame.stages {
             sums.stage(*stage, 0.0);
         }
-        let mut counted: BTreeMap<(QueryId, Culprit), f64> = BTreeMap::new();
-        let Seconds { by_victim, notes } = distribute(workload, stages, options, |wait| {
-            also(wait);
-            if let Some((source, seconds)) = wait.counted() {
-                let key = (wait.stage.query, source.culprit());
-                *counted.entry(key).or_default() += seconds;
-            }
-        });
-        let collection = COLLECTION.into();
-        let mut operators = Operators::new(workload, &collection);
-        for (victim, sources) in by_victim {
-            sums.paths(&mut operators, victim, &sources);
+        let mut operators = Operators::new(workload);
+        for (victim, sources) in &blame.by_victim {
+            sums.paths(&mut operators, *victim, sources);
         }
         let mut graph = sums.graph(workload);
-        graph.notes = notes;
-        graph.counted = counted;
+        graph.notes = blame.notes.clone();
         graph.hand_on_responsibility();
         graph
     }
-}
-
-/// Shares of a stage's CPU by operator; `None` is what no operator is known to have taken.
-type Shares<'a> = Vec<(Option<&'a Arc<str>>, f64)>;
-
-/// The name of garbage collection for a stage among its operators ([`Explanation::operator`](super::Explanation)).
-pub const COLLECTION: &str = "garbage collection";
-
-/// Shares of the stages that were asked for.
-struct Operators<'a> {
-    workload: &'a Workload,
-    /// In place of operators: garbage collection for the stage.
-    collection: [(Option<&'a Arc<str>>, f64); 1],
-    known: HashMap<StageId, Shares<'a>, ahash::RandomState>,
-}
-
-impl<'a> Operators<'a> {
-    fn new(workload: &'a Workload, collection: &'a Arc<str>) -> Self {
-        Self {
-            workload,
-            collection: [(Some(collection), 1.0)],
-            known: HashMap::default(),
-        }
-    }
-
-    /// Those of a stage; none where nothing is known.
-    fn of(&mut self, stage: StageId) -> &[(Option<&'a Arc<str>>, f64)] {
-        let workload = self.workload;
-        let shares = self.known.entry(stage);
-        shares.or_insert_with(|| shares_of(workload, stage))
-    }
-}
-
-fn shares_of(workload: &Workload, stage: StageId) -> Shares<'_> {
-    let rows = workload.operators_of(stage).iter();
-    let mut shares: Shares<'_> = rows.map(|row| (Some(&row.operator), row.share)).collect();
-    let sum: f64 = shares.iter().map(|(_, share)| share).sum();
-    // Shares are allowed to sum to a rounding above 1.
-    let scale = |(_, share): &mut (_, f64)| *share /= sum.max(1.0);
-    shares.iter_mut().for_each(scale);
-    if !shares.is_empty() && sum < 1.0 {
-        shares.push((None, 1.0 - sum));
-    }
-    shares
 }
 
 /// BC of vertices and edges while they are added, in the order of their first use.
@@ -198,16 +116,9 @@ impl Sums {
             return self.new_edge(culprit, cause, victim, seconds);
         };
         let culprit = self.node(culprit, victim, seconds);
-        let whole = [(None, 1.0)];
-        let shares = match (source, kind.resource()) {
-            (Source::Known(_), _) => &operators.collection[..],
-            (_, Resource::Cpu) => operators.of(by),
-            _ => &[],
-        };
-        let shares = if shares.is_empty() { &whole } else { shares };
-        for (operator, share) in shares.iter().filter(|(_, share)| *share > 0.0) {
+        for (operator, share) in operators.of(source, kind.resource()) {
             let seconds = seconds * share;
-            let key = Key::CulpritStage(by, operator.cloned());
+            let key = Key::CulpritStage(by, operator.clone());
             let part = self.node(key, victim, seconds);
             self.new_edge(part, cause, victim, seconds);
             self.edge(culprit, part, victim, seconds);
@@ -257,7 +168,6 @@ impl Sums {
             nodes: nodes.collect(),
             edges,
             notes: Vec::new(),
-            counted: BTreeMap::new(),
         }
     }
 }

@@ -2,18 +2,14 @@
 
 mod build;
 mod by_victim;
-mod explain;
 mod export;
 mod responsibility;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-pub use build::COLLECTION;
 pub use by_victim::ByVictim;
-pub use explain::Explanation;
 
 use crate::{CapacityBasis, Culprit, Executor, HostId, Kind, QueryId, Resource, Source, StageId};
 
@@ -131,9 +127,6 @@ pub struct Graph {
     pub edges: Vec<Edge>,
     /// Notes on assumptions behind the numbers.
     pub notes: Vec<Note>,
-    /// Blocked seconds of each victim query whose cause the kernel recorded, by culprit; they are part of the above.
-    #[serde(skip)]
-    pub counted: BTreeMap<(QueryId, Culprit), f64>,
 }
 
 impl Graph {

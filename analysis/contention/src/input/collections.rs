@@ -135,7 +135,7 @@ mod tests {
     use super::*;
     use crate::input::hosts;
     use crate::input::neighbours::Neighbours;
-    use crate::{Culprit, Graph, KnownProcess, Options, QueryId, Workload};
+    use crate::{Blame, Culprit, KnownProcess, Options, QueryId, Workload};
 
     const S: i64 = 1_000_000_000;
 
@@ -216,7 +216,7 @@ mod tests {
             victims: [QueryId(1)].into(),
             ..Options::default()
         };
-        let mut paths = Graph::build(&workload, &options).explanations();
+        let mut paths = Blame::new(&workload, &options).explanations(&workload);
         paths.retain(|path| path.kind == Kind::Pause);
         let found: Vec<_> = paths
             .iter()

@@ -142,6 +142,7 @@ mod tests {
     use super::super::neighbours::Neighbours;
     use super::super::{Builder, hosts};
     use super::*;
+    use crate::Blame;
 
     const S: i64 = 1_000_000_000;
 
@@ -182,7 +183,7 @@ mod tests {
             victims: [crate::QueryId(1)].into(),
             ..crate::Options::default()
         };
-        let paths = crate::Graph::build(&workload, &options).explanations();
+        let paths = Blame::new(&workload, &options).explanations(&workload);
         let of = |culprit| -> f64 {
             let its = paths.iter().filter(|path| path.culprit == culprit);
             its.map(|path| path.seconds).sum()

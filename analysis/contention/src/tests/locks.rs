@@ -49,7 +49,7 @@ fn blamed(tables: Tables, own_tasks: bool) -> BTreeMap<Culprit, f64> {
         ..Options::default()
     };
     let mut sums = BTreeMap::new();
-    for path in Graph::build(&workload, &options).explanations() {
+    for path in Blame::new(&workload, &options).explanations(&workload) {
         *sums.entry(path.culprit).or_default() += path.seconds;
     }
     sums
@@ -157,7 +157,7 @@ proptest! {
         let split = if by_window { Split::ByWindow } else { Split::Pooled };
         let options = Options { own_tasks, split, stages: VictimStages::All, ..Options::default() };
         let mut found: BTreeMap<QueryId, f64> = BTreeMap::new();
-        for path in Graph::build(&workload, &options).explanations() {
+        for path in Blame::new(&workload, &options).explanations(&workload) {
             prop_assert!(path.seconds >= 0.0 && path.seconds.is_finite());
             *found.entry(path.victim).or_default() += path.seconds;
         }

@@ -34,7 +34,7 @@ fn seconds(tables: Tables) -> Vec<(Culprit, f64)> {
         victims: [QueryId(1)].into(),
         ..Options::default()
     };
-    let paths = Graph::build(&workload, &options).explanations();
+    let paths = Blame::new(&workload, &options).explanations(&workload);
     let mut seconds = BTreeMap::new();
     for path in paths {
         *seconds.entry(path.culprit).or_default() += path.seconds;

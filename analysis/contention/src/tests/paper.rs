@@ -83,13 +83,11 @@ fn figure_6_shares_500_seconds_out_4_to_1() {
     }
     disk(&mut tables, 2, 0.6);
     let workload = Workload::new(tables).unwrap();
-    let graph = Graph::build(
-        &workload,
-        &Options {
-            victims: [QueryId(0)].into(),
-            ..Options::default()
-        },
-    );
+    let options = Options {
+        victims: [QueryId(0)].into(),
+        ..Options::default()
+    };
+    let graph = Graph::from_blame(&workload, &Blame::new(&workload, &options));
     for (by, seconds) in [(1, 400.0), (2, 100.0)] {
         let key = Key::Cause(
             stage(0, 0),
@@ -140,7 +138,7 @@ fn more_than_the_capacity_is_the_capacity() {
     assert_eq!((cell.basis, cell.unknown), (CapacityBasis::Exceeded, 0.0));
     close(cell.capacity, 210.0);
     assert_eq!(
-        Graph::build(&workload, &Options::default()).notes[0].windows,
+        Blame::new(&workload, &Options::default()).notes[0].windows,
         1
     );
 }
@@ -235,7 +233,7 @@ fn a_pause_is_put_down_to_garbage_collection_whatever_else_is_known() {
             split,
             ..Options::default()
         };
-        let paths = Graph::build(&workload, &options).explanations();
+        let paths = Blame::new(&workload, &options).explanations(&workload);
         assert_eq!(paths[0].culprit, Culprit::Known(KnownProcess::Gc));
         close(paths[0].seconds, 0.5);
     }
@@ -273,7 +271,7 @@ fn a_pause_in_a_window_without_collection_is_the_jvms() {
         victims: [QueryId(1)].into(),
         ..Options::default()
     };
-    let paths = Graph::build(&workload, &options).explanations();
+    let paths = Blame::new(&workload, &options).explanations(&workload);
     let found: Vec<_> = paths.iter().map(|path| path.culprit).collect();
     let [collection, other] = [KnownProcess::Gc, KnownProcess::Jvm].map(Culprit::Known);
     assert_eq!(found, [other, collection]);
@@ -326,9 +324,9 @@ fn memory_is_contended_for_in_a_jvm_and_slots_in_an_application() {
         victims: [QueryId(1)].into(),
         ..Options::default()
     };
-    let graph = Graph::build(&workload, &options);
+    let blame = Blame::new(&workload, &options);
     let culprits = |kind: Kind| -> Vec<Culprit> {
-        let paths = graph.explanations().into_iter();
+        let paths = blame.explanations(&workload).into_iter();
         let mut culprits: Vec<Culprit> = paths
             .filter(|path| path.kind == kind)
             .map(|path| path.culprit)
@@ -343,6 +341,7 @@ fn memory_is_contended_for_in_a_jvm_and_slots_in_an_application() {
     assert_eq!(culprits(Kind::Slot), queries(&[2, 3]));
     assert_eq!(culprits(Kind::RunQueue), queries(&[2, 3, 4]));
     // Level 3 has only the host.
+    let graph = Graph::from_blame(&workload, &blame);
     assert!(
         graph
             .find(&Key::Host(stage(1, 0), Kind::ExecutionMemory, HostId(0)))
@@ -375,7 +374,7 @@ fn waiting_for_a_slot_is_no_part_of_a_tasks_life() {
     let victims = [QueryId(1)].into();
     let overlaps = baseline::deep_overlap(&workload, &victims, None);
     assert!(overlaps[&QueryId(1)].is_empty());
-    let paths = Graph::build(&workload, &Options::default()).explanations();
+    let paths = Blame::new(&workload, &Options::default()).explanations(&workload);
     let others = paths
         .iter()
         .filter(|path| path.culprit == Culprit::Query(QueryId(2)));
@@ -419,8 +418,9 @@ fn questions_rules_and_baselines() {
         victims: [QueryId(1)].into(),
         ..Options::default()
     };
-    let graph = Graph::build(&workload, &options);
-    let paths = graph.explanations();
+    let blame = Blame::new(&workload, &options);
+    let paths = blame.explanations(&workload);
+    let graph = Graph::from_blame(&workload, &blame);
     let first = culprits(&workload, &paths)[0];
     assert_eq!(first.entity, Entity::Culprit(Culprit::Query(QueryId(3))));
     close(first.responsibility, 4.0 / 6.0);

@@ -138,7 +138,7 @@ fn a_victim_needs_only_rows_of_its_time() {
             victims: victims.clone(),
             ..Options::default()
         };
-        let paths = Graph::build(&workload, &options).explanations();
+        let paths = Blame::new(&workload, &options).explanations(&workload);
         let runs = workload.tables().tasks.iter().filter(|task| task.runs);
         let is_beside = |path: &Explanation| matches!(path.culprit, Culprit::Query(_));
         assert!(paths.iter().any(is_beside), "{paths:?}");

@@ -109,7 +109,7 @@ proptest! {
         match Workload::new(tables) {
             Err(error) => prop_assert!(matches!(error, InputError::Amount { .. }), "{}", error),
             Ok(workload) => {
-                for path in Graph::build(&workload, &options).explanations() {
+                for path in Blame::new(&workload, &options).explanations(&workload) {
                     prop_assert!(path.weight.is_finite() && path.seconds.is_finite(), "{:?}", path);
                 }
             }
@@ -121,7 +121,8 @@ proptest! {
         let workload = Workload::new(tables).unwrap();
         let split = if by_window { Split::ByWindow } else { Split::Pooled };
         let options = Options { stages: VictimStages::All, own_tasks, split, ..Options::default() };
-        let graph = Graph::build(&workload, &options);
+        let blame = Blame::new(&workload, &options);
+        let graph = Graph::from_blame(&workload, &blame);
         for victim in graph.victims() {
             let of = |level| graph.level(level).filter_map(move |node| node.impact.get(&victim));
             let total: f64 = of(0).map(|impact| impact.seconds).sum();
@@ -136,8 +137,20 @@ proptest! {
         }
         let pairs: usize = graph.edges.iter().map(|edge| edge.flow.len()).sum();
         prop_assert_eq!(graph.visits(), pairs);
-        let paths: f64 = graph.explanations().iter().map(|path| path.weight).sum();
-        close(paths, graph.level(6).flat_map(|node| node.impact.values()).map(|impact| impact.responsibility).sum());
+        // What is computed from the parts of all seconds is what the graph passes on, edge by edge.
+        let mut weights: BTreeMap<Key, f64> = BTreeMap::new();
+        for path in blame.explanations(&workload) {
+            let source = match (path.culprit_stage, path.culprit) {
+                (Some(stage), _) => Source::Stage(stage),
+                (None, Culprit::Known(process)) => Source::Known(process),
+                (None, _) => Source::Unknown,
+            };
+            *weights.entry(Key::Cause(path.stage, path.kind, path.host, source)).or_default() += path.weight;
+        }
+        for (key, weight) in &weights {
+            close(*weight, graph.find(key).unwrap().impact.values().map(|impact| impact.responsibility).sum());
+        }
+        prop_assert_eq!(weights.len(), graph.level(4).count());
     }
 
     #[test]
@@ -145,14 +158,15 @@ proptest! {
         let workload = Workload::new(tables).unwrap();
         let split = if by_window { Split::ByWindow } else { Split::Pooled };
         let options = Options { split, ..Options::default() };
-        let graph = Graph::build(&workload, &options);
-        for (victim, timeline) in Graph::with_timelines(&workload, &options, slices).1 {
+        let (blame, timelines) = Blame::with_timelines(&workload, &options, slices);
+        prop_assert_eq!(&blame, &Blame::new(&workload, &options));
+        for (victim, timeline) in timelines {
             prop_assert_eq!(timeline.slices.len(), slices);
             let sum: f64 = timeline.slices.iter().flat_map(|slice| slice.seconds.values()).sum();
-            close(sum, graph.find(&Key::Victim(victim)).unwrap().impact[&victim].seconds);
+            close(sum, blame.seconds(victim));
             if slices == 1 {
                 let mut expected: BTreeMap<(Resource, Culprit), f64> = BTreeMap::new();
-                for path in graph.explanations().iter().filter(|path| path.victim == victim) {
+                for path in blame.explanations_of(&workload, victim) {
                     *expected.entry((path.resource, path.culprit)).or_default() += path.seconds;
                 }
                 let seconds = &timeline.slices[0].seconds;
@@ -170,7 +184,7 @@ proptest! {
         reversed.stages.reverse();
         reversed.queries.reverse();
         reversed.known.reverse();
-        let graph = |tables| Graph::build(&Workload::new(tables).unwrap(), &Options::default());
-        prop_assert_eq!(graph(tables), graph(reversed));
+        let blame = |tables| Blame::new(&Workload::new(tables).unwrap(), &Options::default());
+        prop_assert_eq!(blame(tables), blame(reversed));
     }
 }

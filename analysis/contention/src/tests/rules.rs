@@ -30,8 +30,8 @@ fn advice(change: impl FnOnce(&mut Vec<Query>)) -> Vec<Suggestion> {
     let mut tables = contended();
     change(&mut tables.queries);
     let workload = Workload::new(tables).unwrap();
-    let graph = Graph::build(&workload, &Options::default());
-    suggestions(&workload, &graph.explanations(), &Thresholds::default())
+    let paths = Blame::new(&workload, &Options::default()).explanations(&workload);
+    suggestions(&workload, &paths, &Thresholds::default())
 }
 
 fn is_reprioritise(advice: &[Suggestion]) -> bool {

@@ -51,7 +51,7 @@ fn culprits(tables: Tables) -> BTreeMap<String, f64> {
         ..Options::default()
     };
     let mut sums = BTreeMap::new();
-    for path in Graph::build(&workload, &options).explanations() {
+    for path in Blame::new(&workload, &options).explanations(&workload) {
         let name = match path.culprit {
             Culprit::Query(query) => format!("query {}", query.0),
             Culprit::Known(process) => workload.process_name(process).to_owned(),
@@ -192,7 +192,7 @@ fn the_graph_knows_which_seconds_were_counted() {
             own_tasks,
             ..Options::default()
         };
-        let counted = Graph::build(&workload, &options).counted;
+        let counted = Blame::new(&workload, &options).counted;
         counted.into_iter().collect::<Vec<_>>()
     };
     let key = (QueryId(1), Culprit::Query(QueryId(2)));
@@ -262,13 +262,13 @@ proptest! {
         let workload = Workload::new(tables).unwrap();
         let split = if by_window { Split::ByWindow } else { Split::Pooled };
         let options = Options { split, own_tasks, ..Options::default() };
-        let (graph, times) = Graph::with_timelines(&workload, &options, 3);
+        let (blame, times) = Blame::with_timelines(&workload, &options, 3);
         let mut found: BTreeMap<QueryId, f64> = BTreeMap::new();
-        for path in graph.explanations() {
+        for path in blame.explanations(&workload) {
             prop_assert!(path.seconds >= 0.0 && path.seconds.is_finite());
             *found.entry(path.victim).or_default() += path.seconds;
         }
-        for victim in graph.victims() {
+        for victim in blame.victims().iter().copied() {
             let rows = workload.tables().intervals.iter();
             let rows = rows.filter(|row| workload.task(row.task).unwrap().stage.query == victim);
             let blocked: f64 = rows.map(|row| row.blocked_ns as f64 / 1e9).sum();

@@ -14,10 +14,10 @@ use std::time::Duration;
 use anyhow::Result;
 use clap::Args;
 use clap::builder::RangedU64ValueParser;
-use unfuse_contention::{Graph, Input};
+use unfuse_contention::{self as contention, Graph, Input};
 use unfuse_postprocess::plain::Form;
 use unfuse_report::Report;
-use unfuse_report::blame::{self, Answer, GraphIndex, Window};
+use unfuse_report::blame::{self, Answer, Window};
 use unfuse_report::check::Limit;
 
 use self::alert::Printed;
@@ -139,8 +139,9 @@ impl Blame {
         let request = self.request(window);
         let options = request.options(&workload, input.origin_ns)?;
         options.check(&workload)?;
-        let graph = Graph::build(&workload, &options);
-        let notes = || blame::notes(&workload, &graph, &input);
+        let blamed = contention::Blame::new(&workload, &options);
+        let notes = || blame::notes(&workload, &blamed, &input);
+        let graph = || Graph::from_blame(&workload, &blamed);
         // These formats cannot hold notes.
         if let Some(GraphFormat::Graphml | GraphFormat::Cypher) = self.graph {
             for note in notes() {
@@ -155,13 +156,12 @@ impl Blame {
         };
         write_plain_to(self.output.as_deref(), form, |out| {
             let text = match self.graph {
-                Some(GraphFormat::Json) => graph.to_json(&notes()) + "\n",
-                Some(GraphFormat::Graphml) => graph.to_graphml(),
-                Some(GraphFormat::Cypher) => graph.to_cypher(),
+                Some(GraphFormat::Json) => graph().to_json(&notes()) + "\n",
+                Some(GraphFormat::Graphml) => graph().to_graphml(),
+                Some(GraphFormat::Cypher) => graph().to_cypher(),
                 None => {
-                    let index = GraphIndex::new(&workload, &graph);
                     let question = request.question(&options, self.by.into(), self.limit);
-                    let mut answer = Answer::new(&index, &question, &input);
+                    let mut answer = Answer::new(&workload, &blamed, &question, &input);
                     if let (Some(profile), Some(victim)) = (&profile, question.victim)
                         && question.is_about_all_waits()
                         && self.counts_measured_waits(&input)

@@ -3,7 +3,7 @@ use std::fs;
 use proptest::prelude::*;
 
 use super::*;
-use crate::{Culprit, Graph, Options, Workload, baseline};
+use crate::{Blame, Culprit, Options, Workload, baseline};
 
 const HEAD: &str = "host,query,stage,attempt,task,kind,start_ns,end_ns,units,blocked_ns";
 
@@ -29,7 +29,7 @@ fn blamed(workload: &Workload, victim: u64) -> BTreeMap<Culprit, f64> {
         ..Options::default()
     };
     let mut blamed = BTreeMap::new();
-    for path in Graph::build(workload, &options).explanations() {
+    for path in Blame::new(workload, &options).explanations(workload) {
         *blamed.entry(path.culprit).or_default() += path.seconds;
     }
     blamed
@@ -288,8 +288,8 @@ proptest! {
             }
         };
         let workload = Workload::new(input.tables).unwrap();
-        let graph = Graph::build(&workload, &Options::default());
-        for path in graph.explanations() {
+        let blame = Blame::new(&workload, &Options::default());
+        for path in blame.explanations(&workload) {
             prop_assert!(path.weight.is_finite() && path.seconds.is_finite());
         }
     }

@@ -1,0 +1,66 @@
+//! How blocked seconds add up by source (eqs. 9 and 10).
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::waits::{Blamed, Wait};
+use crate::{Source, Split};
+
+/// Blame toward one victim vertex as it adds up.
+#[derive(Default)]
+pub(crate) struct Shares {
+    /// Blocked seconds by a single cause.
+    by_one: BTreeMap<Source, f64>,
+    /// Blocked seconds that users share.
+    blocked: f64,
+    /// β of eq. 9 by source, or seconds with [`Split::ByWindow`].
+    blame: HashMap<Source, f64, ahash::RandomState>,
+    /// Blocked seconds in windows in which nobody else used anything.
+    unaccounted: f64,
+}
+
+impl Shares {
+    /// Adds a part (0 to 1) of a wait, as if its window ended there.
+    pub(crate) fn add(&mut self, wait: &Wait<'_>, part: f64, split: Split) {
+        let blocked = wait.blocked * part;
+        let rates = match wait.by {
+            Blamed::One(source) => {
+                *self.by_one.entry(source).or_default() += blocked;
+                return;
+            }
+            Blamed::Users(rates) => rates,
+        };
+        let total: f64 = rates.iter().map(|(_, rate)| rate).sum();
+        if total <= 0.0 || wait.units <= 0.0 {
+            self.unaccounted += blocked;
+            return;
+        }
+        self.blocked += blocked;
+        let factor = match split {
+            // A ratio: cutting a window shortens both.
+            Split::Pooled => wait.blocked / wait.units,
+            Split::ByWindow => blocked / total,
+        };
+        for (source, rate) in rates {
+            *self.blame.entry(*source).or_default() += factor * rate;
+        }
+    }
+
+    /// Eq. 10 in seconds, by source, in order.
+    pub(crate) fn seconds(self) -> Vec<(Source, f64)> {
+        let mut seconds: Vec<(Source, f64)> = self.blame.into_iter().collect();
+        // Sorted before the addition, so that the same rows give the same last digit.
+        seconds.sort_by_key(|(source, _)| *source);
+        let total: f64 = seconds.iter().map(|(_, blame)| blame).sum();
+        for (_, blame) in &mut seconds {
+            *blame = *blame / total * self.blocked;
+        }
+        let unaccounted = (self.unaccounted > 0.0).then_some((Source::Unknown, self.unaccounted));
+        for (source, more) in self.by_one.into_iter().chain(unaccounted) {
+            match seconds.binary_search_by_key(&source, |(source, _)| *source) {
+                Ok(at) => seconds[at].1 += more,
+                Err(at) => seconds.insert(at, (source, more)),
+            }
+        }
+        seconds
+    }
+}
