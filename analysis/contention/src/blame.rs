@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use rayon::prelude::*;
 
-use crate::explanation::Explainer;
 use crate::shares::Shares;
 use crate::timeline::{Slices, TimelineShares};
 use crate::waits::{Victim, Victims, Wait};
 use crate::{
-    Culprit, Explanation, HostId, Kind, Note, Options, QueryId, Source, StageId, Timeline, Workload,
+    Culprit, Explainer, Explanation, HostId, Kind, Note, Options, QueryId, Source, StageId,
+    Timeline, Workload,
 };
 
 /// A level-3 vertex, and its blocked seconds by source, in order.
@@ -122,23 +122,17 @@ impl Blame {
 
     /// All paths from culprits to victims, strongest first.
     pub fn explanations(&self, workload: &Workload) -> Vec<Explanation> {
-        let mut explainer = Explainer::new(workload);
-        let paths = self.victims.iter();
-        let mut paths: Vec<Explanation> = paths
-            .flat_map(|victim| explainer.paths(self.of(*victim)))
-            .collect();
+        let mut explainer = Explainer::new(workload, self);
+        let (mut paths, mut of_victim) = (Vec::new(), Vec::new());
+        for victim in &self.victims {
+            explainer.explain(*victim, &mut of_victim);
+            paths.append(&mut of_victim);
+        }
         paths.sort_by(|a, b| b.weight.total_cmp(&a.weight));
         paths
     }
 
-    /// The paths from culprits to one victim, strongest first.
-    pub fn explanations_of(&self, workload: &Workload, victim: QueryId) -> Vec<Explanation> {
-        let mut paths = Explainer::new(workload).paths(self.of(victim));
-        paths.sort_by(|a, b| b.weight.total_cmp(&a.weight));
-        paths
-    }
-
-    fn of(&self, victim: QueryId) -> &[Attributed] {
+    pub(crate) fn of(&self, victim: QueryId) -> &[Attributed] {
         let query = |((stage, ..), _): &(Victim, _)| stage.query;
         let first = self.by_victim.partition_point(|row| query(row) < victim);
         let rest = &self.by_victim[first..];

@@ -4,9 +4,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::blame::Attributed;
 use crate::operators::Operators;
-use crate::{Culprit, HostId, Kind, QueryId, Resource, StageId, Workload};
+use crate::{Blame, Culprit, HostId, Kind, QueryId, Resource, StageId, Workload};
 
 /// Expl(vq, vs, res, res', host, cs, cq, P): one path through the graph.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -34,23 +33,44 @@ pub struct Explanation {
     pub seconds: f64,
 }
 
-/// Makes explanations.
-pub(crate) struct Explainer<'a> {
+/// The `k` strongest of some explanations, strongest first.
+pub fn strongest(explanations: &[Explanation], k: usize) -> Vec<Explanation> {
+    let mut order: Vec<usize> = (0..explanations.len()).collect();
+    let stronger = |a: &usize, b: &usize| {
+        let weight = |at: &usize| explanations[*at].weight;
+        weight(b).total_cmp(&weight(a)).then(a.cmp(b))
+    };
+    if k < order.len() {
+        order.select_nth_unstable_by(k, stronger);
+        order.truncate(k);
+    }
+    order.sort_unstable_by(stronger);
+    let of_order = order.into_iter();
+    of_order.map(|at| explanations[at].clone()).collect()
+}
+
+/// Makes the explanations of what was attributed.
+pub struct Explainer<'a> {
+    blame: &'a Blame,
     operators: Operators<'a>,
 }
 
 impl<'a> Explainer<'a> {
-    pub(crate) fn new(workload: &'a Workload) -> Self {
+    /// For some victims of a workload.
+    pub fn new(workload: &'a Workload, blame: &'a Blame) -> Self {
         Self {
+            blame,
             operators: Operators::new(workload),
         }
     }
 
-    /// The paths to a victim query, by its stages, kinds of waits and hosts, and by source.
-    pub(crate) fn paths(&mut self, rows: &[Attributed]) -> Vec<Explanation> {
+    /// Replaces `paths` by the paths from culprits to a victim, by stage, kind of wait, host and source; see [`strongest`].
+    pub fn explain(&mut self, victim: QueryId, paths: &mut Vec<Explanation>) {
+        let rows = self.blame.of(victim);
         let sources = || rows.iter().flat_map(|(_, sources)| sources);
         let all: f64 = sources().map(|(_, seconds)| seconds).sum();
-        let mut paths = Vec::with_capacity(sources().count());
+        paths.clear();
+        paths.reserve(sources().count());
         for ((stage, kind, host), sources) in rows {
             for (source, seconds) in sources {
                 for (operator, share) in self.operators.of(*source, kind.resource()) {
@@ -70,6 +90,5 @@ impl<'a> Explainer<'a> {
                 }
             }
         }
-        paths
     }
 }

@@ -80,7 +80,7 @@ pub use cell::{CapacityBasis, Cell, CellCulprit, TaskUse, WithheldPart};
 pub use critical_path::critical_path;
 pub use culprit::{Culprit, Holder, Source};
 pub use error::InputError;
-pub use explanation::Explanation;
+pub use explanation::{Explainer, Explanation, strongest};
 pub use graph::{ByVictim, Edge, Flow, Graph, Impact, Key, Node, NodeIndex, Note};
 pub use ids::{Executor, HostId, ProcessId, QueryId, StageId, TaskId};
 pub use input::{

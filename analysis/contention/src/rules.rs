@@ -126,7 +126,8 @@ pub fn suggestions(
         }
     }
     let mut suggestions = Vec::new();
-    for ((victim, culprit), paths) in pairs {
+    for ((victim, culprit), mut paths) in pairs {
+        paths.sort_by(|a, b| b.weight.total_cmp(&a.weight));
         let whole = evidence(victim, &paths);
         match culprit {
             Culprit::Known(process) => suggestions.push(Suggestion::LookOutside {

@@ -10,8 +10,8 @@ use std::time::Instant;
 
 use anyhow::Result;
 use unfuse_contention::{
-    Blame, By, Capacity, Executor, Filter, Host, HostId, Interval, Kind, Options, Query, QueryId,
-    Resource, Span, Stage, StageId, Tables, Task, TaskId, Workload, top,
+    Blame, By, Capacity, Executor, Explainer, Filter, Host, HostId, Interval, Kind, Options, Query,
+    QueryId, Resource, Span, Stage, StageId, Tables, Task, TaskId, Workload, top,
 };
 
 use super::Contention;
@@ -180,9 +180,10 @@ fn analyse(cluster: Cluster, victim: Option<QueryId>) -> Result<Took> {
     };
     let blame = Blame::new(&workload, &options);
     let attributed = Instant::now();
-    let mut paths = 0;
+    let mut explainer = Explainer::new(&workload, &blame);
+    let (mut paths, mut its) = (0, Vec::new());
     for victim in blame.victims() {
-        let its = blame.explanations_of(&workload, *victim);
+        explainer.explain(*victim, &mut its);
         top(&workload, &its, &Filter::default(), By::Culprit, 10);
         paths += its.len();
     }

@@ -7,7 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_contention::{
-    Blame, Culprit, Explanation, Input, Options, QueryId, VictimStages, Workload,
+    Blame, Culprit, Explainer, Explanation, Input, Options, QueryId, VictimStages, Workload,
+    strongest,
 };
 use unfuse_sizing::what_if::Estimate;
 
@@ -354,15 +355,16 @@ impl Victims {
         group: &[QueryId],
     ) -> Self {
         let mut all = Self::none(question);
+        let mut explainer = Explainer::new(workload, blame);
+        let mut paths = Vec::new();
         for query in group {
-            let of = VictimPaths::new(workload, blame, *query);
+            let of = VictimPaths::new((workload, blame), &mut explainer, *query, paths);
             all.victims.push(of.summary(question));
-            let mut paths = of.accepted(question);
+            paths = of.accepted(question);
             all.ranking.add(&paths);
             let suggestions = advice_on(workload, &paths, question.top);
             all.suggestions.extend(suggestions);
-            paths.truncate(question.top);
-            all.paths.append(&mut paths);
+            all.paths.append(&mut strongest(&paths, question.top));
         }
         all.keep_first(question);
         all

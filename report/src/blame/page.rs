@@ -7,8 +7,8 @@ use rayon::prelude::*;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_contention::{
-    Blame, BlockedTime, Culprit, Explanation, Filter, Input, Options, QueryId, StageIndex,
-    Timeline, Workload,
+    Blame, BlockedTime, Culprit, Explainer, Explanation, Filter, Input, Options, QueryId,
+    StageIndex, Timeline, Workload, strongest,
 };
 use unfuse_format::{IntervalRow, ProfileDir};
 use unfuse_postprocess::{Group as SampleGroup, Profile};
@@ -323,8 +323,10 @@ impl Page {
             victims: Vec::new(),
             queries: Vec::new(),
         };
+        let mut explainer = Explainer::new(workload, &blame);
+        let mut paths = Vec::new();
         for query in blame.victims() {
-            let of = VictimPaths::new(workload, &blame, *query);
+            let of = VictimPaths::new((workload, &blame), &mut explainer, *query, paths);
             let victim = of.summary(&everybody);
             if victim.blocked_seconds > 0.0
                 && let Some(position) = self.places.get(&victim.query)
@@ -335,7 +337,8 @@ impl Page {
             if victim.blocked_seconds > 0.0 {
                 group.victims.push(victim);
             }
-            group.paths.extend(of.accepted(&everybody));
+            paths = of.accepted(&everybody);
+            group.paths.extend_from_slice(&paths);
         }
         Ok(group)
     }
@@ -383,6 +386,7 @@ impl Page {
         let (workload, query) = (of.workload, of.query);
         let question = question(options, Some(query));
         let paths = of.paths();
+        let strong = strongest(paths, PATHS);
         let mut names = Names::default();
         let mut places = BTreeMap::new();
         let mut culprit = |names: &mut Names, culprit: Culprit| {
@@ -399,7 +403,7 @@ impl Page {
             weak: paths.len().saturating_sub(PATHS),
             ..Paths::default()
         };
-        for path in paths.iter().take(PATHS) {
+        for path in &strong {
             columns.stage.push(names.intern(path.stage.name()));
             columns
                 .resource

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 
 use unfuse_contention::{
-    Blame, Culprit, Explanation, Kind, KnownProcess, QueryId, Span, StageId, Workload,
+    Blame, Culprit, Explainer, Explanation, Kind, KnownProcess, QueryId, Span, StageId, Workload,
 };
 
 use super::Question;
@@ -15,27 +15,33 @@ pub(super) struct VictimPaths<'a> {
     pub(super) workload: &'a Workload,
     blame: &'a Blame,
     pub(super) query: QueryId,
-    /// Strongest first.
+    /// By stage, kind of wait, host and source.
     paths: Vec<Explanation>,
 }
 
 impl<'a> VictimPaths<'a> {
-    /// Finds the culprits of a query.
-    pub(super) fn new(workload: &'a Workload, blame: &'a Blame, query: QueryId) -> Self {
+    /// Finds the culprits of a query. `paths` is memory that is used again.
+    pub(super) fn new(
+        (workload, blame): (&'a Workload, &'a Blame),
+        explainer: &mut Explainer<'_>,
+        query: QueryId,
+        mut paths: Vec<Explanation>,
+    ) -> Self {
+        explainer.explain(query, &mut paths);
         Self {
             workload,
             blame,
             query,
-            paths: blame.explanations_of(workload, query),
+            paths,
         }
     }
 
-    /// All paths, strongest first.
+    /// All paths.
     pub(super) fn paths(&self) -> &[Explanation] {
         &self.paths
     }
 
-    /// The paths that a question is about, strongest first.
+    /// The paths that a question is about.
     pub(super) fn accepted(mut self, question: &Question<'_>) -> Vec<Explanation> {
         let workload = self.workload;
         self.paths

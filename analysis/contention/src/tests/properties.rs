@@ -166,7 +166,9 @@ proptest! {
             close(sum, blame.seconds(victim));
             if slices == 1 {
                 let mut expected: BTreeMap<(Resource, Culprit), f64> = BTreeMap::new();
-                for path in blame.explanations_of(&workload, victim) {
+                let mut paths = Vec::new();
+                Explainer::new(&workload, &blame).explain(victim, &mut paths);
+                for path in paths {
                     *expected.entry((path.resource, path.culprit)).or_default() += path.seconds;
                 }
                 let seconds = &timeline.slices[0].seconds;
