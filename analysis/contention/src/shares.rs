@@ -1,9 +1,12 @@
 //! How blocked seconds add up by source (eqs. 9 and 10).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use crate::waits::{Blamed, Wait};
 use crate::{Source, Split};
+
+/// So many sources are compared one after the other before the rest is searched.
+const NEAR: usize = 8;
 
 /// Blame toward one victim vertex as it adds up.
 #[derive(Default)]
@@ -12,8 +15,8 @@ pub(crate) struct Shares {
     by_one: BTreeMap<Source, f64>,
     /// Blocked seconds that users share.
     blocked: f64,
-    /// β of eq. 9 by source, or seconds with [`Split::ByWindow`].
-    blame: HashMap<Source, f64, ahash::RandomState>,
+    /// β of eq. 9 by source, or seconds with [`Split::ByWindow`]; in order.
+    blame: Vec<(Source, f64)>,
     /// Blocked seconds in windows in which nobody else used anything.
     unaccounted: f64,
 }
@@ -40,16 +43,30 @@ impl Shares {
             Split::Pooled => wait.blocked / wait.units,
             Split::ByWindow => blocked / total,
         };
+        self.add_blame(rates, factor);
+    }
+
+    /// Adds rates, which are in the order of their sources. Most of these are there already, close to each other.
+    fn add_blame(&mut self, rates: &[(Source, f64)], factor: f64) {
+        let mut from = 0;
         for (source, rate) in rates {
-            *self.blame.entry(*source).or_default() += factor * rate;
+            let rest = &self.blame[from..];
+            let near = rest.iter().take(NEAR);
+            let mut skipped = near.take_while(|(known, _)| known < source).count();
+            if skipped == NEAR {
+                skipped += rest[NEAR..].partition_point(|(known, _)| known < source);
+            }
+            from += skipped;
+            match self.blame.get_mut(from) {
+                Some((known, blame)) if known == source => *blame += factor * rate,
+                _ => self.blame.insert(from, (*source, factor * rate)),
+            }
         }
     }
 
     /// Eq. 10 in seconds, by source, in order.
     pub(crate) fn seconds(self) -> Vec<(Source, f64)> {
-        let mut seconds: Vec<(Source, f64)> = self.blame.into_iter().collect();
-        // Sorted before the addition, so that the same rows give the same last digit.
-        seconds.sort_by_key(|(source, _)| *source);
+        let mut seconds = self.blame;
         let total: f64 = seconds.iter().map(|(_, blame)| blame).sum();
         for (_, blame) in &mut seconds {
             *blame = *blame / total * self.blocked;

@@ -6,6 +6,7 @@ use crate::{Cell, Source, StageId, TaskUse, Workload};
 
 /// Use of a cell by source.
 pub(crate) struct Users {
+    /// In order.
     sources: Vec<User>,
     seconds: f64,
 }
@@ -48,7 +49,7 @@ impl Users {
         }
     }
 
-    /// Rates (units a second) at which others used the resource, weighted as in [`Cell::blame`].
+    /// Rates (units a second) at which others used the resource, weighted as in [`Cell::blame`], in the order of their sources.
     pub(crate) fn against(
         &self,
         victim: &TaskUse,
