@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::users::Users;
-use crate::{Cell, Holder, HostId, Kind, KnownProcess, Source, TaskId, TaskUse, Workload};
+use crate::{Cell, Holder, HostId, Kind, KnownProcess, Options, Source, TaskId, TaskUse, Workload};
 
 /// The known part of a wait.
 pub(crate) struct Known {
@@ -24,6 +24,7 @@ pub(crate) struct Cause {
 /// The causes of waits in one window of a host.
 pub(crate) struct Causes<'a> {
     workload: &'a Workload,
+    options: &'a Options,
     collects: &'a Collections,
     cells: &'a [Cell],
     /// For each holder of a lock: what is to blame while it holds that, with parts that add up to 1.
@@ -34,11 +35,13 @@ impl<'a> Causes<'a> {
     /// In the cells of one window.
     pub(crate) fn new(
         workload: &'a Workload,
+        options: &'a Options,
         collects: &'a Collections,
         cells: &'a [Cell],
     ) -> Self {
         Self {
             workload,
+            options,
             collects,
             cells,
             holders: RefCell::default(),
@@ -77,7 +80,7 @@ impl<'a> Causes<'a> {
                     .collect();
                 if own_tasks {
                     let counted;
-                    (counted, left) = cell.counted(self.workload, victim.task, left);
+                    (counted, left) = cell.counted(self.workload, self.options, victim.task, left);
                     let counted = Collections::for_stages(cell, counted).into_iter();
                     causes.extend(counted.map(|(source, seconds)| Cause {
                         is_counted: true,
@@ -204,7 +207,7 @@ impl<'a> Causes<'a> {
             causes.map(|cause| (cause.source, cause.seconds)).collect();
         if known.left > 0.0 {
             let mut rates = Vec::new();
-            Users::new(self.workload, cell).against(task, true, &mut rates);
+            Users::new(self.workload, cell, self.options).against(task, true, &mut rates);
             let total: f64 = rates.iter().map(|(_, rate)| rate).sum();
             if total > 0.0 {
                 let rates = rates.into_iter();

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use crate::{
-    Executor, Holder, HostId, Kind, KnownProcess, Ratp, Resource, Source, Span, StageId, TaskId,
-    Workload, pool,
+    Executor, Holder, HostId, Kind, KnownProcess, Options, Ratp, Resource, Source, Span, StageId,
+    TaskId, Workload, pool,
 };
 
 /// What a task used of a resource in a window, and how long it waited.
@@ -148,10 +148,12 @@ impl Cell {
     }
 
     /// Divides the part of a task's run-queue wait whose causes were counted, in seconds: the causes, and what is left to be
-    /// shared out by use. All add up to the wait. As in [`Cell::blame`], time behind a query counts less the higher its weight is.
+    /// shared out by use. All add up to the wait. Time behind a query counts less the higher its weight is, if weights
+    /// [count](Options::weighted).
     pub fn counted(
         &self,
         workload: &Workload,
+        options: &Options,
         task: TaskId,
         blocked: f64,
     ) -> (Vec<(Source, f64)>, f64) {
@@ -160,7 +162,7 @@ impl Cell {
         };
         let weight = |source: &Source| {
             let stage = source.stage();
-            stage.map_or(1.0, |stage| workload.weight(stage.query))
+            stage.map_or(1.0, |stage| options.weight(workload, stage.query))
         };
         let weighed = queued
             .iter()

@@ -57,6 +57,9 @@ pub struct Options {
     /// Whether the victim's other tasks can be culprits. The paper's eq. 5 includes them, but its levels 4 to 6 omit
     /// them, which attributes a query's own effect to its neighbours. Default: true.
     pub own_tasks: bool,
+    /// Whether what a query used counts less the higher the weight of its scheduler pool is, which is its right to it
+    /// (footnote 4). The victim loses as much by what others have a right to. Default: false.
+    pub weighted: bool,
 }
 
 impl Default for Options {
@@ -69,6 +72,7 @@ impl Default for Options {
             hosts: BTreeSet::new(),
             split: Split::default(),
             own_tasks: true,
+            weighted: false,
         }
     }
 }
@@ -98,6 +102,15 @@ impl Options {
         victims
             .flat_map(|query| self.stages.select(workload, query))
             .collect()
+    }
+
+    /// The weight of a query in its culprits' use.
+    pub(crate) fn weight(&self, workload: &Workload, query: QueryId) -> f64 {
+        if self.weighted {
+            workload.weight(query)
+        } else {
+            1.0
+        }
     }
 
     pub(crate) fn covers(&self, resource: Resource, host: HostId) -> bool {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::{Cell, Source, StageId, TaskUse, Workload};
+use crate::{Cell, Options, Source, StageId, TaskUse, Workload};
 
 /// Use of a cell by source.
 pub(crate) struct Users {
@@ -19,7 +19,7 @@ struct User {
 }
 
 impl Users {
-    pub(crate) fn new(workload: &Workload, cell: &Cell) -> Users {
+    pub(crate) fn new(workload: &Workload, cell: &Cell, options: &Options) -> Users {
         let mut stages: BTreeMap<StageId, f64> = BTreeMap::new();
         for task in &cell.tasks {
             *stages.entry(task.stage).or_default() += task.units + task.kept;
@@ -29,7 +29,7 @@ impl Users {
             .map(|(stage, units)| User {
                 source: Source::Stage(stage),
                 units,
-                weight: workload.weight(stage.query),
+                weight: options.weight(workload, stage.query),
             })
             .collect();
         let known = cell.known.iter();

@@ -78,67 +78,75 @@ impl<'a> Victims<'a> {
         }
     }
 
-    /// Calls `tell` for each of their waits on a host. Returns notes on its capacities.
+    /// Calls `also` for each of their waits on a host. Returns notes on its capacities.
     ///
     /// In each window, culprits are summed by stage before they are combined with victims, so the time is victims × stages
     /// of the window, not tasks squared.
-    pub(crate) fn waits_on(&self, host: HostId, mut tell: impl FnMut(&Wait<'_>)) -> Vec<Note> {
-        let Self {
-            workload, options, ..
-        } = *self;
-        let mut usual = UsualRates::default();
-        let mut notes = BTreeMap::new();
-        let mut rates = Vec::new();
+    pub(crate) fn waits_on(&self, host: HostId, mut also: impl FnMut(&Wait<'_>)) -> Vec<Note> {
         let Some(reach) = &self.reach else {
             return Vec::new();
         };
-        for cells in cells_on(workload, host, |cuts| {
-            reach.windows(host, cuts, options.within)
+        let within = self.options.within;
+        let mut usual = UsualRates::default();
+        let mut notes = BTreeMap::new();
+        for cells in cells_on(self.workload, host, |cuts| {
+            reach.windows(host, cuts, within)
         }) {
-            let causes = Causes::new(workload, &self.collects, &cells);
-            for cell in &cells {
-                if !options.covers(cell.resource, cell.host) {
-                    continue;
-                }
-                let of_victims = |task: &&TaskUse| self.stages.contains(&task.stage);
-                let mut victims = cell.tasks.iter().filter(of_victims).peekable();
-                if victims.peek().is_none() {
-                    continue;
-                }
-                note(&mut notes, cell);
-                let users = Users::new(workload, cell);
-                for victim in victims {
-                    for (kind, blocked) in
-                        victim.blocked.iter().filter(|(_, blocked)| **blocked > 0.0)
-                    {
-                        let units = usual.units(workload, victim, cell);
-                        let wait = |blocked: f64, by| Wait {
-                            cell,
-                            stage: victim.stage,
-                            kind: *kind,
-                            blocked,
-                            units,
-                            by,
-                            is_counted: false,
-                        };
-                        let known = causes.known(cell, victim, *kind, *blocked, options.own_tasks);
-                        for cause in known.causes {
-                            tell(&Wait {
-                                is_counted: cause.is_counted,
-                                ..wait(cause.seconds, Blamed::One(cause.source))
-                            });
-                        }
-                        if known.left > 0.0 {
-                            // Waiting for slots is measured by the slots that others hold.
-                            let own_tasks = options.own_tasks && !kind.is_for_slots();
-                            users.against(victim, own_tasks, &mut rates);
-                            tell(&wait(known.left, Blamed::Users(&rates)));
-                        }
-                    }
+            let causes = Causes::new(self.workload, self.options, &self.collects, &cells);
+            let covered = cells.iter();
+            let covered = covered.filter(|cell| self.options.covers(cell.resource, cell.host));
+            for cell in covered {
+                if self.of_cell(cell, &causes, &mut usual, &mut also) {
+                    note(&mut notes, cell);
                 }
             }
         }
         notes.into_values().collect()
+    }
+
+    /// Calls `also` for the waits in a cell. Returns whether there are victims in it.
+    fn of_cell(
+        &self,
+        cell: &Cell,
+        causes: &Causes<'_>,
+        usual: &mut UsualRates,
+        mut also: impl FnMut(&Wait<'_>),
+    ) -> bool {
+        let own_tasks = self.options.own_tasks;
+        let mut victims = cell.tasks.iter();
+        let Some(first) = victims.find(|task| self.stages.contains(&task.stage)) else {
+            return false;
+        };
+        let others = victims.filter(|task| self.stages.contains(&task.stage));
+        let users = Users::new(self.workload, cell, self.options);
+        let mut rates = Vec::new();
+        for victim in [first].into_iter().chain(others) {
+            for (kind, blocked) in victim.blocked.iter().filter(|(_, blocked)| **blocked > 0.0) {
+                let units = usual.units(self.workload, victim, cell);
+                let wait = |blocked: f64, by| Wait {
+                    cell,
+                    stage: victim.stage,
+                    kind: *kind,
+                    blocked,
+                    units,
+                    by,
+                    is_counted: false,
+                };
+                let known = causes.known(cell, victim, *kind, *blocked, own_tasks);
+                for cause in known.causes {
+                    also(&Wait {
+                        is_counted: cause.is_counted,
+                        ..wait(cause.seconds, Blamed::One(cause.source))
+                    });
+                }
+                if known.left > 0.0 {
+                    // Waiting for slots is measured by the slots that others hold.
+                    users.against(victim, own_tasks && !kind.is_for_slots(), &mut rates);
+                    also(&wait(known.left, Blamed::Users(&rates)));
+                }
+            }
+        }
+        true
     }
 }
 

@@ -211,6 +211,12 @@ pub fn measure(asked: &Contention, part: Part, spark: &Spark, results: &Path) ->
             let [counted, shared] = [&recorded, &by_use].map(|from| from.queued(victim));
             scores.compare(counted, &shared.0);
         }
+        if let Some(dir) = &asked.keep {
+            let kept = dir.join(format!("{}-{}", panel.page, slug(victim)));
+            fs::create_dir_all(dir)?;
+            let moved = fs::rename(&profile, &kept);
+            moved.with_context(|| format!("cannot keep a profile as {}", kept.display()))?;
+        }
     }
     bar.finish_and_clear();
     page.finish(asked.runs, scores.figures(), &scores.body(asked))

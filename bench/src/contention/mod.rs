@@ -1,5 +1,6 @@
 //! Whether the known culprits are found: the experiments of iQCAR's section 6.
 
+mod act;
 mod cases;
 mod collection;
 mod harm;
@@ -13,7 +14,7 @@ mod scenario;
 mod server;
 mod trino;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 use clap::{Args, ValueEnum};
@@ -40,6 +41,9 @@ pub struct Contention {
         default_value = "cases,pairs,harm,harm-duty,harm-allocation,harm-locks,harm-weights,harm-sleeper,harm-cache,harm-stages,nobody,replay,collection,scaling,trino"
     )]
     pub parts: Vec<Part>,
+    /// Carry out what `unfuse blame` suggests, and say what came of it, instead of the other experiments
+    #[arg(long, conflicts_with = "parts")]
+    pub act: bool,
     /// Which of the cases; the figures of the page are about these
     #[arg(long, value_enum, value_delimiter = ',', default_values_t = Case::ALL)]
     pub cases: Vec<Case>,
@@ -64,6 +68,9 @@ pub struct Contention {
     /// How long mixes are replayed, min
     #[arg(long, default_value_t = 60)]
     pub minutes: u64,
+    /// Keep the profiles of neighbours in this directory, on the file system of the cache
+    #[arg(long, value_name = "DIR")]
+    pub keep: Option<PathBuf>,
     /// Where the choice of queries begins
     #[arg(long, default_value_t = 1)]
     pub seed: u64,
@@ -114,6 +121,9 @@ impl Contention {
             bail!("--think is from 0 to 3600 s");
         }
         let spark = || Spark::install_tpcds(&self.scale);
+        if self.act {
+            return act::measure(self, &spark()?, results);
+        }
         for part in &self.parts {
             match part {
                 Part::Cases => cases::measure(self, &spark()?, results)?,

@@ -96,7 +96,11 @@ impl Took {
 
 /// Measures and writes `contention-scaling.md`.
 pub fn measure(asked: &Contention, results: &Path) -> Result<()> {
-    let measures = ["analysis/contention/src", "cli/src/commands/blame"];
+    let measures = [
+        "analysis/contention/src",
+        "cli/src/commands/blame",
+        "report/src/blame",
+    ];
     let page = Measuring::begin(results, "contention-scaling", &measures)?;
     let mut body = format!(
         "Made-up workloads: first the paper's cluster (19 workers of 8 cores) with one query for each user, \

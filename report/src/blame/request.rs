@@ -31,6 +31,8 @@ pub struct Request<'a> {
     pub stages: VictimStages,
     /// How a stage's blocked time is divided.
     pub split: Split,
+    /// Whether use counts less the higher the weight of its scheduler pool is.
+    pub weighted: bool,
 }
 
 impl Request<'_> {
@@ -59,6 +61,7 @@ impl Request<'_> {
             resources: self.resources.iter().copied().collect(),
             stages: self.stages,
             split: self.split,
+            weighted: self.weighted,
             ..Options::default()
         })
     }

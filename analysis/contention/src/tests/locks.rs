@@ -138,6 +138,7 @@ proptest! {
         weight in prop_oneof![Just(1.0), Just(3.0)],
         own_tasks: bool,
         by_window: bool,
+        weighted: bool,
     ) {
         let mut tables = waiting();
         tables.queries[1].weight = weight;
@@ -155,7 +156,7 @@ proptest! {
         tables.heartbeats = vec![Heartbeat { host: HostId(0), at: 4 * S }];
         let workload = Workload::new(tables).unwrap();
         let split = if by_window { Split::ByWindow } else { Split::Pooled };
-        let options = Options { own_tasks, split, stages: VictimStages::All, ..Options::default() };
+        let options = Options { own_tasks, split, weighted, stages: VictimStages::All, ..Options::default() };
         let mut found: BTreeMap<QueryId, f64> = BTreeMap::new();
         for path in Blame::new(&workload, &options).explanations(&workload) {
             prop_assert!(path.seconds >= 0.0 && path.seconds.is_finite());

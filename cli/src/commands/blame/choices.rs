@@ -141,6 +141,7 @@ impl Blame {
             pool: self.pool.as_deref(),
             stages: self.stages.into(),
             split: self.split.into(),
+            weighted: self.weighted,
         }
     }
 }

@@ -74,6 +74,9 @@ pub struct Blame {
     /// How the blocked time of a stage is divided
     #[arg(long, value_enum, default_value = "pooled")]
     split: SplitMode,
+    /// Count what a query used less, the higher the weight of its scheduler pool is: who uses more than is due to it
+    #[arg(long)]
+    weighted: bool,
     /// Where blocked times come from
     #[arg(long, value_enum, default_value = "measured")]
     blocked: BlockedSource,
