@@ -8,12 +8,16 @@ use crate::shares::Shares;
 use crate::timeline::{Slices, TimelineShares};
 use crate::waits::{Victim, Victims, Wait};
 use crate::{
-    Culprit, Explainer, Explanation, HostId, Kind, Note, Options, QueryId, Source, StageId,
+    Culprit, Explainer, Explanation, HostId, Kind, Note, Options, QueryId, Source, StageId, TaskId,
     Timeline, Workload,
 };
 
 /// A level-3 vertex, and its blocked seconds by source, in order.
 pub(crate) type Attributed = (Victim, Box<[(Source, f64)]>);
+
+/// Blocked seconds of single tasks whose cause is known for the task, by culprit: waits for CPUs that the kernel counted, and for
+/// locks with a known holder. Other waits are divided for a stage.
+pub type TaskWaits = BTreeMap<(TaskId, Culprit), f64>;
 
 /// Blocked seconds of victim queries, and the sources to which they are attributed.
 ///
@@ -63,6 +67,19 @@ impl Blame {
         let (blame, shares) = Self::with(workload, options, stages, add);
         let shares = shares.into_iter().flatten().collect();
         (blame, slices.timelines(shares))
+    }
+
+    /// The same, and what each task waited for by itself.
+    pub fn with_task_waits(workload: &Workload, options: &Options) -> (Self, TaskWaits) {
+        let stages = options.victim_stages(workload);
+        let add = |waits: &mut TaskWaits, wait: &Wait<'_>| {
+            if let Some((source, seconds)) = wait.of_task() {
+                *waits.entry((wait.task, source.culprit())).or_default() += seconds;
+            }
+        };
+        let (blame, waits) = Self::with(workload, options, stages, add);
+        // A task runs on one host.
+        (blame, waits.into_iter().flatten().collect())
     }
 
     /// Calls `also` for each wait, with a value for its host.

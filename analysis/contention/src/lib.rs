@@ -75,7 +75,7 @@ mod waits;
 mod windows;
 mod workload;
 
-pub use blame::Blame;
+pub use blame::{Blame, TaskWaits};
 pub use cell::{CapacityBasis, Cell, CellCulprit, TaskUse, WithheldPart};
 pub use critical_path::critical_path;
 pub use culprit::{Culprit, Holder, Source};

@@ -18,6 +18,7 @@ pub(crate) type Victim = (StageId, Kind, HostId);
 /// A wait of one task in one cell, and the users of the resource meanwhile.
 pub(crate) struct Wait<'a> {
     pub(crate) cell: &'a Cell,
+    pub(crate) task: TaskId,
     pub(crate) stage: StageId,
     pub(crate) kind: Kind,
     /// BT, s.
@@ -42,6 +43,15 @@ pub(crate) enum Blamed<'a> {
 impl Wait<'_> {
     pub(crate) fn vertex(&self) -> Victim {
         (self.stage, self.kind, self.cell.host)
+    }
+
+    /// The cause and its seconds, if it is known which one this task waited for: of waits for CPUs the kernel recorded it, of
+    /// waits for locks the JVM reported the holder.
+    pub(crate) fn of_task(&self) -> Option<(Source, f64)> {
+        match (self.by, self.kind) {
+            (Blamed::One(source), Kind::RunQueue | Kind::Lock) => Some((source, self.blocked)),
+            _ => None,
+        }
     }
 
     /// The cause and its seconds, if the kernel recorded it.
@@ -125,6 +135,7 @@ impl<'a> Victims<'a> {
                 let units = usual.units(self.workload, victim, cell);
                 let wait = |blocked: f64, by| Wait {
                     cell,
+                    task: victim.task,
                     stage: victim.stage,
                     kind: *kind,
                     blocked,

@@ -36,8 +36,9 @@ impl Answer {
             }
             _ => None,
         };
-        let all = caused_waits(workload, victim, split)?;
-        let waits = VictimWaits::new(report, app, workload, victim, &all);
+        let (all, of_tasks) = caused_waits(workload, victim, split)?;
+        let of_tasks = (of_tasks, &input.spark_tasks);
+        let waits = VictimWaits::new(report, app, (workload, victim), &all, of_tasks);
         let mut paths: BTreeMap<Culprit, Vec<Explanation>> = BTreeMap::new();
         for path in all {
             paths.entry(path.culprit).or_default().push(path);

@@ -1,10 +1,10 @@
 //! The waits of a query's tasks that a neighbour caused, as `unfuse blame` attributes them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use unfuse_contention::{
-    Blame, BlockedTime, Culprit, Explanation, Kind, Options, QueryId, Resource, Split, StageIndex,
-    TaskId, VictimStages, Workload,
+    Blame, BlockedTime, Culprit, Explanation, Kind, Options, QueryId, Resource, Split, StageId,
+    StageIndex, TaskId, TaskWaits, VictimStages, Workload,
 };
 use unfuse_format::{ExecutionId, TaskRow};
 use unfuse_sizing::what_if::{Estimate, Model, Part, PartKind};
@@ -29,11 +29,16 @@ pub(crate) struct Neighbour {
     spans: [SpanMs; 2],
     /// Whether its slots would be of use to the victim: CPUs were idle, or it used them itself.
     frees_slots: bool,
-    /// What each stage has of it, for each of these spans.
-    stages: BTreeMap<(i32, i32), [CausedWaits; 2]>,
+    /// What each stage has of it, for each of these spans, other than what is known of single tasks.
+    stages: BTreeMap<Place, [CausedWaits; 2]>,
+    /// What is known of single tasks, s.
+    tasks: BTreeMap<(Place, i64), f64>,
     /// The share of the driver's time that it costs.
     driver: f64,
 }
+
+/// Number and attempt of a stage of the victim.
+type Place = (i32, i32);
 
 /// Waits of a stage because of a neighbour.
 #[derive(Clone, Copy, Default)]
@@ -83,8 +88,9 @@ impl Neighbour {
             );
         }
         let workload = Workload::new(input.tables)?;
-        let paths = caused_waits(&workload, of_victim, Split::default())?;
-        let victim = VictimWaits::new(report, app, &workload, of_victim, &paths);
+        let (paths, of_tasks) = caused_waits(&workload, of_victim, Split::default())?;
+        let of_tasks = (of_tasks, &input.spark_tasks);
+        let victim = VictimWaits::new(report, app, (&workload, of_victim), &paths, of_tasks);
         let culprit = Culprit::Query(of_query);
         let paths = paths.iter().filter(|path| path.culprit == culprit);
         Ok(Self::from_paths(
@@ -110,14 +116,22 @@ impl Neighbour {
             spans: [span.unwrap_or(ALWAYS), ALWAYS],
             frees_slots: victim.frees_slots(culprit),
             stages: BTreeMap::new(),
+            tasks: victim.tasks.get(&culprit).cloned().unwrap_or_default(),
             driver: victim.driver.share(culprit),
         };
-        let mut lengthened: BTreeMap<(i32, i32), Lengthened> = BTreeMap::new();
+        let mut lengthened: BTreeMap<Place, Lengthened> = BTreeMap::new();
         for path in paths {
             let lasts = path.resource == Resource::Memory || path.kind == Kind::Pause;
-            let waits = neighbour.stages.entry(place_of(path)).or_default();
+            let waits = neighbour.stages.entry(place_of(path.stage)).or_default();
             waits[usize::from(lasts)].blocked += path.seconds;
-            lengthened.entry(place_of(path)).or_default().add(path);
+            lengthened
+                .entry(place_of(path.stage))
+                .or_default()
+                .add(path);
+        }
+        for ((place, _), known) in &neighbour.tasks {
+            let waits = neighbour.stages.entry(*place).or_default();
+            waits[0].blocked = (waits[0].blocked - known).max(0.0);
         }
         for (place, own) in lengthened {
             let all = victim.stages.get(&place).copied().unwrap_or_default();
@@ -139,14 +153,16 @@ impl Neighbour {
         neighbour
     }
 
-    /// What a task waited because of it, s: the stage's blocked time, in proportion to how long the task ran beside it.
-    pub(super) fn seconds(&self, place: (i32, i32), task: &TaskRow) -> f64 {
+    /// What a task waited because of it, s: what is known of the task, and of the rest of the stage's blocked time its part, in
+    /// proportion to how long the task ran beside it.
+    pub(super) fn seconds(&self, place: Place, task: &TaskRow) -> f64 {
+        let known = self.tasks.get(&(place, task.task)).copied().unwrap_or(0.0);
         let waits = self.stages.get(&place).copied().unwrap_or_default();
         let seconds = waits.iter().zip(self.spans);
         let seconds = seconds.filter(|(waits, _)| waits.beside > 0.0);
         let seconds =
             seconds.map(|(waits, span)| waits.blocked * beside_s(span, task) / waits.beside);
-        seconds.sum::<f64>().min(ran_s(task))
+        (known + seconds.sum::<f64>()).min(ran_s(task))
     }
 
     /// The part of the tasks' times.
@@ -163,7 +179,9 @@ impl Neighbour {
 /// What a victim's tasks waited for, whoever caused it.
 pub(crate) struct VictimWaits<'a> {
     app: &'a str,
-    stages: BTreeMap<(i32, i32), Lengthened>,
+    stages: BTreeMap<Place, Lengthened>,
+    /// What is known of single tasks, s.
+    tasks: BTreeMap<Culprit, BTreeMap<(Place, i64), f64>>,
     driver: Driver,
     slots_help: bool,
     /// Queries whose tasks mostly compute.
@@ -171,17 +189,24 @@ pub(crate) struct VictimWaits<'a> {
 }
 
 impl<'a> VictimWaits<'a> {
-    /// Of a query of an application, from all paths to it.
+    /// Of a query of an application, from all paths to it, and from what is known of its tasks, with the ids that Spark gave these.
     pub(crate) fn new(
         report: &Report<'_>,
         app: &'a str,
-        workload: &Workload,
-        victim: QueryId,
+        (workload, victim): (&Workload, QueryId),
         paths: &[Explanation],
+        (of_tasks, spark_tasks): (TaskWaits, &HashMap<TaskId, i64>),
     ) -> Self {
-        let mut stages: BTreeMap<(i32, i32), Lengthened> = BTreeMap::new();
+        let mut stages: BTreeMap<Place, Lengthened> = BTreeMap::new();
         for path in paths {
-            stages.entry(place_of(path)).or_default().add(path);
+            stages.entry(place_of(path.stage)).or_default().add(path);
+        }
+        let mut tasks: BTreeMap<Culprit, BTreeMap<(Place, i64), f64>> = BTreeMap::new();
+        for ((task, culprit), seconds) in of_tasks {
+            if let (Some(row), Some(number)) = (workload.task(task), spark_tasks.get(&task)) {
+                let its = tasks.entry(culprit).or_default();
+                *its.entry((place_of(row.stage), *number)).or_default() += seconds;
+            }
         }
         for (id, tasks) in report.tasks.iter().filter(|(id, _)| id.app == app) {
             if let Some(waits) = stages.get_mut(&(id.stage, id.attempt)) {
@@ -194,6 +219,7 @@ impl<'a> VictimWaits<'a> {
         Self {
             app,
             stages,
+            tasks,
             driver: Driver::new(workload, victim),
             slots_help: slots_help(workload, victim),
             computing: computing(workload),
@@ -241,16 +267,12 @@ impl Lengthened {
     }
 }
 
-/// Stage and attempt of the victim.
-fn place_of(path: &Explanation) -> (i32, i32) {
-    (
-        path.stage.stage.cast_signed(),
-        path.stage.attempt.cast_signed(),
-    )
+fn place_of(stage: StageId) -> Place {
+    (stage.stage.cast_signed(), stage.attempt.cast_signed())
 }
 
-/// The paths to the waits of a victim's tasks while they ran. What they waited for slots is not among them: the replay gives
-/// out slots again.
+/// The paths to the waits of a victim's tasks while they ran, and what is known of single tasks. What they waited for slots is
+/// not among them: the replay gives out slots again.
 ///
 /// # Errors
 /// If it would take too long.
@@ -258,7 +280,7 @@ pub(crate) fn caused_waits(
     workload: &Workload,
     victim: QueryId,
     split: Split,
-) -> Result<Vec<Explanation>, ReportError> {
+) -> Result<(Vec<Explanation>, TaskWaits), ReportError> {
     let options = Options {
         victims: BTreeSet::from([victim]),
         stages: VictimStages::All,
@@ -273,9 +295,10 @@ pub(crate) fn caused_waits(
         ..Options::default()
     };
     options.check(workload)?;
-    let mut paths = Blame::new(workload, &options).explanations(workload);
+    let (blame, of_tasks) = Blame::with_task_waits(workload, &options);
+    let mut paths = blame.explanations(workload);
     paths.retain(|path| !path.kind.is_for_slots());
-    Ok(paths)
+    Ok((paths, of_tasks))
 }
 
 /// Whether the victim's tasks would have run sooner on more slots: not if the CPUs were busy for most of the time in which they

@@ -14,7 +14,7 @@ mod profile;
 mod slots;
 mod withheld;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use crate::workload::is_amount;
 use crate::{
@@ -51,6 +51,8 @@ pub struct Input {
     pub waits_known: bool,
     /// For a profile, the query of each SQL execution of an application; `None` is its work outside executions.
     pub executions: BTreeMap<(String, Option<i64>), QueryId>,
+    /// For a profile, the id that Spark gave each task in its application.
+    pub spark_tasks: HashMap<TaskId, i64>,
 }
 
 /// Collects rows and assigns ids.
@@ -220,6 +222,7 @@ impl Builder {
             metered: self.metered,
             waits_known: !self.waits_unknown,
             executions: self.executions,
+            spark_tasks: HashMap::new(),
         }
     }
 }

@@ -133,7 +133,11 @@ impl Reader<'_> {
         self.operators();
         self.running();
         self.number_applications();
-        self.builder.finish()
+        let tasks = self.tasks.into_iter();
+        Input {
+            spark_tasks: tasks.map(|((_, number), id)| (id, number)).collect(),
+            ..self.builder.finish()
+        }
     }
 
     fn app_task(&self, app: &str, task: i64) -> AppTask {
