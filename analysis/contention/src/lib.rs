@@ -13,7 +13,8 @@
 //! * [`Tables`]: rows as measured. [`Workload`]: the same, checked.
 //! * [`Cell`]: one resource of one host in one [window](windows), with slowdown and blame.
 //! * [`Blame`]: blocked seconds of victim queries by source. [`Timeline`]: the same by time and culprit.
-//! * [`Graph`]: the same from victim queries down to culprit queries, in seven levels. [`Explanation`]: one path through it. [`Filter`], [`top`] and others answer questions with them.
+//! * [`Graph`]: the same from victim queries down to culprit queries, in seven levels.
+//! * [`Explanation`]: one path through it. [`Filter`], [`top`] and others answer questions with them.
 //! * [`Suggestion`]: what the user can do. [`baseline`]: the results of simpler methods. [`Proof`]: that of an experiment.
 //!
 //! ```

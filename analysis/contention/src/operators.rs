@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::{Resource, Source, StageId, Workload};
+use crate::{KnownProcess, Resource, Source, StageId, Workload};
 
 /// The name of garbage collection for a stage among its operators ([`Explanation::operator`](crate::Explanation)).
 pub const COLLECTION: &str = "garbage collection";
@@ -33,24 +33,19 @@ impl<'a> Operators<'a> {
 
     /// How the effect of a source on a resource is divided. Only use of the CPU is known by operator. The shares add up to 1.
     pub(crate) fn of(&mut self, source: Source, resource: Resource) -> &[Share] {
-        let shares = match (source, source.stage(), resource) {
-            (_, None, _) => return &self.whole,
-            (Source::Known(_), Some(_), _) => return &self.collection,
-            (_, Some(stage), Resource::Cpu) => {
+        match source {
+            Source::Known(KnownProcess::GcFor(_)) => &self.collection,
+            Source::Stage(stage) if resource == Resource::Cpu => {
                 let workload = self.workload;
                 let shares = self.known.entry(stage);
                 shares.or_insert_with(|| shares_of(workload, stage))
             }
-            _ => return &self.whole,
-        };
-        if shares.is_empty() {
-            &self.whole
-        } else {
-            shares
+            _ => &self.whole,
         }
     }
 }
 
+/// Those of its operators; what no operator is known to have taken is a share without one.
 fn shares_of(workload: &Workload, stage: StageId) -> Vec<Share> {
     let rows = workload.operators_of(stage).iter();
     let mut shares: Vec<Share> = rows
@@ -60,7 +55,7 @@ fn shares_of(workload: &Workload, stage: StageId) -> Vec<Share> {
     // Shares are allowed to sum to a rounding above 1.
     let scale = |(_, share): &mut Share| *share /= sum.max(1.0);
     shares.iter_mut().for_each(scale);
-    if !shares.is_empty() && sum < 1.0 {
+    if sum < 1.0 {
         shares.push((None, 1.0 - sum));
     }
     shares.retain(|(_, share)| *share > 0.0);

@@ -57,8 +57,8 @@ pub struct Options {
     /// Whether the victim's other tasks can be culprits. The paper's eq. 5 includes them, but its levels 4 to 6 omit
     /// them, which attributes a query's own effect to its neighbours. Default: true.
     pub own_tasks: bool,
-    /// Whether what a query used counts less the higher the weight of its scheduler pool is, which is its right to it
-    /// (footnote 4). The victim loses as much by what others have a right to. Default: false.
+    /// Whether the use of a query is divided by the weight of its scheduler pool, which is its right to the resource
+    /// (footnote 4). Neighbours slow a victim down by what they have a right to, too. Default: false.
     pub weighted: bool,
 }
 
@@ -104,7 +104,7 @@ impl Options {
             .collect()
     }
 
-    /// The weight of a query in its culprits' use.
+    /// By what the use of a query is divided.
     pub(crate) fn weight(&self, workload: &Workload, query: QueryId) -> f64 {
         if self.weighted {
             workload.weight(query)

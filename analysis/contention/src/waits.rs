@@ -123,14 +123,16 @@ impl<'a> Victims<'a> {
         mut also: impl FnMut(&Wait<'_>),
     ) -> bool {
         let own_tasks = self.options.own_tasks;
-        let mut victims = cell.tasks.iter();
-        let Some(first) = victims.find(|task| self.stages.contains(&task.stage)) else {
+        let victims = cell.tasks.iter();
+        let mut victims = victims
+            .filter(|task| self.stages.contains(&task.stage))
+            .peekable();
+        if victims.peek().is_none() {
             return false;
-        };
-        let others = victims.filter(|task| self.stages.contains(&task.stage));
+        }
         let users = Users::new(self.workload, cell, self.options);
         let mut rates = Vec::new();
-        for victim in [first].into_iter().chain(others) {
+        for victim in victims {
             for (kind, blocked) in victim.blocked.iter().filter(|(_, blocked)| **blocked > 0.0) {
                 let units = usual.units(self.workload, victim, cell);
                 let wait = |blocked: f64, by| Wait {

@@ -1,7 +1,6 @@
 //! Whether it helps to do what `unfuse blame` suggests.
 
 use std::fmt::Write;
-use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -9,17 +8,16 @@ use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use unfuse_format::counted;
-use unfuse_postprocess::Profile;
 
-use super::harm::{called, executions};
-use super::judge::RecordedWorkload;
+use super::harm::tool;
+use super::nobody::mean;
+use super::recorded::{Recorded, has_name, victim_seconds};
 use super::server::{Server, Statement, User};
 use super::{Contention, MEASURES};
 use crate::page::{Figure, Measuring, slug};
 use crate::random::Random;
 use crate::session::ChildGuard;
-use crate::spark::{Spark, Tool};
-use crate::stats;
+use crate::spark::Spark;
 
 const VICTIM: &str = "SELECT count(*) FROM range(0, 64, 1, 8) WHERE length(reflect('Neighbours', 'spin', 75000, 0, id)) > 0";
 /// More slots than CPUs, and fewer than tasks.
@@ -141,6 +139,14 @@ impl Case {
         ["victim", "culprit"].map(|who| format!("{repeat}-{}-{way}-{who}", slug(self.action)))
     }
 
+    /// Its outcomes.
+    fn of<'a>(&self, outcomes: &'a [Outcome]) -> impl Iterator<Item = &'a Outcome> {
+        let action = self.action;
+        outcomes
+            .iter()
+            .filter(move |outcome| outcome.case.action == action)
+    }
+
     fn run(&self, server: &Server, way: Way, names: &[String; 2]) -> Result<()> {
         let [victim, culprit] = names;
         let mut first = Statement::new(victim, VICTIM);
@@ -207,7 +213,8 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         bail!("at least 2 --runs are needed, for the noise of the victim's time");
     }
     let page = Measuring::begin(results, "contention-act", &MEASURES)?;
-    let server = Server::start(spark, &tool(spark)?, SLOTS, "2g")?;
+    let preferred = (PREFERRED.0.to_owned(), PREFERRED.1);
+    let server = Server::start(spark, &tool(spark, &[preferred])?, SLOTS, "2g")?;
     for case in &CASES {
         case.run(&server, case.before, &case.names(u32::MAX, "warm-up"))?;
     }
@@ -229,86 +236,39 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         }
     }
     bar.finish_and_clear();
-    let profile = server.stop()?;
-    let opened = Profile::open(&profile)?;
-    let recorded = RecordedWorkload::from_profile(&opened)?;
-    let executions = executions(&opened);
+    let recorded = Recorded::from_server(server)?;
     let mut outcomes = Vec::new();
     for case in &CASES {
         for repeat in 0..asked.runs {
             let [before, acted] = ["before", "acted"].map(|way| case.names(repeat, way));
-            let time = |name: &str| executions.get(name).copied().context("an execution");
             outcomes.push(Outcome {
                 case,
-                times_s: [time(&before[0])?, time(&acted[0])?],
-                said_s: said(spark, &recorded, &profile, case, &before)?,
+                times_s: [recorded.time(&before[0])?, recorded.time(&acted[0])?],
+                said_s: said(spark, &recorded, case, &before)?,
             });
         }
     }
     page.finish(asked.runs, figures(&outcomes), &body(asked, &outcomes))
 }
 
-/// What the server runs with: the classes for `reflect`, and a pool with more weight.
-fn tool(spark: &Spark) -> Result<Tool> {
-    let dir = tempfile::Builder::new()
-        .prefix("act-")
-        .tempdir_in(spark.scratch())?
-        .keep();
-    let (name, weight) = PREFERRED;
-    let file = dir.join("pools.xml");
-    fs::write(
-        &file,
-        format!(
-            "<allocations><pool name=\"{name}\"><schedulingMode>FIFO</schedulingMode><weight>{weight}</weight>\
-             <minShare>0</minShare></pool></allocations>"
-        ),
-    )?;
-    let mut settings = called(spark, &dir)?;
-    settings.push(format!(
-        "spark.scheduler.allocation.file={}",
-        file.display()
-    ));
-    Ok(Tool::Unfuse("rate=200,switches=on".to_owned(), settings))
-}
-
 /// The seconds that `unfuse blame` promises the victim for the action of a case, at most.
 fn said(
     spark: &Spark,
-    recorded: &RecordedWorkload,
-    profile: &Path,
+    recorded: &Recorded,
     case: &Case,
-    names: &[String; 2],
+    [victim, culprit]: &[String; 2],
 ) -> Result<Option<[f64; 3]>> {
-    let workload = &recorded.workload;
-    let number = |name: &str| -> Result<&str> {
-        let query = workload.query(recorded.query(name)?);
-        Ok(&query.context("a known query")?.name)
-    };
-    let options = ["--limit", "1000", "--victim", number(&names[0])?];
-    let answer = spark.ask("blame", profile, &options)?;
+    let answer = recorded.blame(spark, victim)?;
     let culprit = match case.culprit {
-        Culprit::Query(_) => format!("query {}", number(&names[1])?),
+        Culprit::Query(_) => format!("query {}", recorded.name(culprit)?),
         Culprit::Processes => OUTSIDE[0].to_owned(),
-    };
-    let about = |text: &str| {
-        text.match_indices(&culprit).any(|(at, _)| {
-            let rest = &text[at + culprit.len()..];
-            !rest.starts_with(|next: char| next.is_ascii_digit())
-        })
     };
     let rows = answer["suggestions"].as_array().into_iter().flatten();
     let mut rows = rows.filter(|row: &&Value| {
-        row["action"] == case.action && row["text"].as_str().is_some_and(about)
+        let text = row["text"].as_str().unwrap_or_default();
+        row["action"] == case.action && has_name(text, &culprit)
     });
-    let Some(row) = rows.next() else {
-        return Ok(None);
-    };
-    let fields = [
-        "victim_seconds",
-        "victim_seconds_low",
-        "victim_seconds_high",
-    ];
-    Ok(Some(fields.map(|field| row[field].as_f64().unwrap_or(0.0))))
+    Ok(rows.next().map(victim_seconds))
 }
 
 fn figures(outcomes: &[Outcome]) -> Vec<Figure> {
@@ -334,10 +294,8 @@ fn figures(outcomes: &[Outcome]) -> Vec<Figure> {
         ),
     ];
     for case in &CASES {
-        let of_case = outcomes
-            .iter()
-            .filter(|outcome| outcome.case.action == case.action);
-        let saved: Vec<f64> = of_case
+        let saved: Vec<f64> = case
+            .of(outcomes)
             .map(|outcome| 100.0 * outcome.saved_s() / outcome.times_s[0])
             .collect();
         let name = format!("saved_{}", slug(case.action).replace('-', "_"));
@@ -360,17 +318,8 @@ fn body(asked: &Contention, outcomes: &[Outcome]) -> String {
         counted(asked.runs, "run"),
     );
     for case in &CASES {
-        let of_case = || {
-            let outcomes = outcomes.iter();
-            outcomes.filter(|outcome| outcome.case.action == case.action)
-        };
         let shown = |value: &dyn Fn(&Outcome) -> Option<f64>| {
-            let values: Vec<f64> = of_case().filter_map(value).collect();
-            match stats::mean_and_half_width(&values) {
-                _ if values.is_empty() => "-".to_owned(),
-                (mean, half) if half.is_finite() => format!("{mean:.2} ± {half:.2}"),
-                (mean, _) => format!("{mean:.2}"),
-            }
+            mean(&case.of(outcomes).filter_map(value).collect::<Vec<f64>>())
         };
         let said = |at: usize| shown(&|outcome: &Outcome| Some(outcome.said_s?[at]));
         let _ = writeln!(
@@ -385,8 +334,10 @@ fn body(asked: &Contention, outcomes: &[Outcome]) -> String {
             said(0),
             said(1),
             said(2),
-            of_case().filter(|outcome| outcome.said_s.is_some()).count(),
-            of_case().count(),
+            case.of(outcomes)
+                .filter(|outcome| outcome.said_s.is_some())
+                .count(),
+            case.of(outcomes).count(),
         );
     }
     body

@@ -6,20 +6,20 @@ mod panel;
 mod score;
 mod slow_disk;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use unfuse_contention::{Culprit, Kind, QueryId, Span, TaskId, baseline};
-use unfuse_postprocess::Profile;
 
 use self::files::Files;
 use self::panel::{Panel, Victim};
 use self::score::{Said, Scores, VictimTime};
 use self::slow_disk::SlowDisk;
 use super::judge::RecordedWorkload;
+use super::recorded::{Recorded, has_name, victim_seconds};
 use super::server::{Server, Statement, Times, User};
 use super::{Contention, MEASURES, Part};
 use crate::page::{Measuring, slug};
@@ -109,29 +109,28 @@ impl Texts {
     }
 }
 
-/// What the servers of a panel run with: classes for `reflect`, and the weights of pools.
-fn tool(spark: &Spark, panel: &Panel) -> Result<Tool> {
+/// What a server runs with: classes for `reflect`, and scheduler pools with their weights.
+pub(super) fn tool(spark: &Spark, pools: &[(String, u32)]) -> Result<Tool> {
     let dir = tempfile::Builder::new()
-        .prefix("panel-")
+        .prefix("neighbours-")
         .tempdir_in(spark.scratch())?
         .keep();
-    let pools = panel.neighbours.iter().enumerate().map(|(number, one)| {
-        let (name, weight) = (pool(number), one.weight);
-        format!("<pool name=\"{name}\"><schedulingMode>FIFO</schedulingMode><weight>{weight}</weight><minShare>0</minShare></pool>")
-    });
-    let pools = format!("<allocations>{}</allocations>", pools.collect::<String>());
-    let file = dir.join("pools.xml");
-    fs::write(&file, pools)?;
     let mut settings = called(spark, &dir)?;
-    settings.push(format!(
-        "spark.scheduler.allocation.file={}",
-        file.display()
-    ));
+    if !pools.is_empty() {
+        let pools = pools.iter().map(|(name, weight)| {
+            format!("<pool name=\"{name}\"><schedulingMode>FIFO</schedulingMode><weight>{weight}</weight><minShare>0</minShare></pool>")
+        });
+        let pools = format!("<allocations>{}</allocations>", pools.collect::<String>());
+        let file = dir.join("pools.xml");
+        fs::write(&file, pools)?;
+        let file = file.display();
+        settings.push(format!("spark.scheduler.allocation.file={file}"));
+    }
     Ok(Tool::Unfuse("rate=200,switches=on".to_owned(), settings))
 }
 
 /// Compiles the classes that statements call by `reflect` into a directory. Returns the setting of Spark for them.
-pub(super) fn called(spark: &Spark, dir: &Path) -> Result<Vec<String>> {
+fn called(spark: &Spark, dir: &Path) -> Result<Vec<String>> {
     let sources = [
         (
             "Neighbours.java",
@@ -164,7 +163,11 @@ pub fn measure(asked: &Contention, part: Part, spark: &Spark, results: &Path) ->
         "[{bar:24}] {pos} of {len} runs of a victim, {elapsed}",
     )?);
     let mut random = Random(asked.seed);
-    let tool = tool(spark, panel)?;
+    let pools = panel.neighbours.iter().enumerate();
+    let pools: Vec<_> = pools
+        .map(|(number, one)| (pool(number), one.weight))
+        .collect();
+    let tool = tool(spark, &pools)?;
     let mut scores = Scores::new(panel);
     for (victim, sql) in &texts.victims {
         let server = Server::start(spark, &tool, panel.slots, panel.heap)?;
@@ -193,28 +196,24 @@ pub fn measure(asked: &Contention, part: Part, spark: &Spark, results: &Path) ->
                 bar.inc(1);
             }
         }
-        let profile = server.stop()?;
+        let recorded = Recorded::from_server(server)?;
         drop(slow);
-        let opened = Profile::open(&profile)?;
-        let recorded = RecordedWorkload::from_profile(&opened)?;
-        let by_use = recorded.by_use()?;
-        let executions = executions(&opened);
+        let by_use = recorded.workload.by_use()?;
         for (trial, times) in ran {
             let name = trial.name();
             let time = VictimTime {
-                execution_s: *executions.get(&name).context("the victim's execution")?,
+                execution_s: recorded.time(&name)?,
                 client_s: times.get(&name).context("the victim ran")?.seconds(),
             };
-            let said = said(spark, [&recorded, &by_use], &profile, trial)?;
-            scores.add(trial, time, said);
-            let victim = recorded.query(&name)?;
-            let [counted, shared] = [&recorded, &by_use].map(|from| from.queued(victim));
+            scores.add(trial, time, said(spark, &recorded, &by_use, trial)?);
+            let victim = recorded.workload.query(&name)?;
+            let [counted, shared] = [&recorded.workload, &by_use].map(|from| from.queued(victim));
             scores.compare(counted, &shared.0);
         }
         if let Some(dir) = &asked.keep {
             let kept = dir.join(format!("{}-{}", panel.page, slug(victim)));
             fs::create_dir_all(dir)?;
-            let moved = fs::rename(&profile, &kept);
+            let moved = fs::rename(recorded.profile(), &kept);
             moved.with_context(|| format!("cannot keep a profile as {}", kept.display()))?;
         }
     }
@@ -222,28 +221,17 @@ pub fn measure(asked: &Contention, part: Part, spark: &Spark, results: &Path) ->
     page.finish(asked.runs, scores.figures(), &scores.body(asked))
 }
 
-/// Times of SQL executions by the names of their statements, s.
-pub(super) fn executions(profile: &Profile) -> BTreeMap<String, f64> {
-    let named = profile.executions.iter().filter_map(|(id, known)| {
-        let text = profile.query_name(id);
-        let (name, _) = text.strip_prefix("/* ")?.split_once(" */")?;
-        Some((name.to_owned(), known.duration_ms()? as f64 / 1e3))
-    });
-    named.collect()
-}
-
 /// What each method says about the neighbours of a trial.
 fn said(
     spark: &Spark,
-    [recorded, by_use]: [&RecordedWorkload; 2],
-    profile: &Path,
+    run: &Recorded,
+    by_use: &RecordedWorkload,
     trial: Trial,
 ) -> Result<Vec<(usize, Said)>> {
+    let recorded = &run.workload;
     let workload = &recorded.workload;
     let victim = recorded.query(&trial.name())?;
-    let name = &workload.query(victim).context("a known query")?.name;
-    let options = ["--limit", "1000", "--victim", name];
-    let answer = spark.ask("blame", profile, &options)?;
+    let answer = run.blame(spark, &trial.name())?;
     let victims = [victim].into();
     let overlaps = [
         baseline::naive_overlap(workload, &victims, None),
@@ -251,18 +239,13 @@ fn said(
     ];
     let one = |number: usize| {
         let query = recorded.query(&trial.neighbour(number))?;
-        let name = format!(
-            "query {}",
-            workload.query(query).context("a known query")?.name
-        );
+        let name = format!("query {}", run.name(&trial.neighbour(number))?);
         let rows = answer["ranked"].as_array();
         let row = rows.into_iter().flatten().find(|row| {
-            let after = row["name"]
-                .as_str()
-                .and_then(|text| text.strip_prefix(&name));
-            after.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_digit()))
+            let text = row["name"].as_str().unwrap_or_default();
+            text.starts_with(&name) && has_name(text, &name)
         });
-        let number_of = |field: &str| row.and_then(|row| row[field].as_f64()).unwrap_or(0.0);
+        let [sooner_s, low_s, high_s] = row.map_or([0.0; 3], victim_seconds);
         let overlap = |index: usize| -> f64 {
             let rows = overlaps[index].get(&victim);
             rows.and_then(|rows| rows.get(&query))
@@ -279,8 +262,8 @@ fn said(
                     overlap(0),
                     overlap(1),
                 ],
-                sooner_s: number_of("victim_seconds"),
-                range_s: ["victim_seconds_low", "victim_seconds_high"].map(number_of),
+                sooner_s,
+                range_s: [low_s, high_s],
             },
         ))
     };

@@ -8,6 +8,7 @@ mod heartbeat;
 mod judge;
 mod nobody;
 mod pairs;
+mod recorded;
 mod replay;
 mod scaling;
 mod scenario;

@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 use unfuse_format::counted;
-use unfuse_postprocess::Profile;
 
-use super::harm::{called, executions};
-use super::judge::RecordedWorkload;
+use super::harm::tool;
+use super::recorded::Recorded;
 use super::server::{Server, Statement, User};
 use super::{Contention, MEASURES};
 use crate::page::{Figure, Measuring, slug};
 use crate::random::Random;
-use crate::spark::{Spark, Tool};
+use crate::spark::Spark;
 use crate::stats;
 
 /// The query as it should be.
@@ -131,12 +130,7 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         bail!("at least 2 --runs are needed, for the noise of the slow-down");
     }
     let page = Measuring::begin(results, "contention-nobody", &MEASURES)?;
-    let dir = tempfile::Builder::new()
-        .prefix("nobody-")
-        .tempdir_in(spark.scratch())?
-        .keep();
-    let tool = Tool::Unfuse("rate=200,switches=on".to_owned(), called(spark, &dir)?);
-    let server = Server::start(spark, &tool, SLOTS, "2g")?;
+    let server = Server::start(spark, &tool(spark, &[])?, SLOTS, "2g")?;
     for how in How::all() {
         how.run(&server, u32::MAX)?;
     }
@@ -154,22 +148,16 @@ pub fn measure(asked: &Contention, spark: &Spark, results: &Path) -> Result<()> 
         }
     }
     bar.finish_and_clear();
-    let profile = server.stop()?;
-    let opened = Profile::open(&profile)?;
-    let recorded = RecordedWorkload::from_profile(&opened)?;
-    let executions = executions(&opened);
+    let recorded = Recorded::from_server(server)?;
     let mut measured = Measured::default();
     for repeat in 0..asked.runs {
         for how in How::all() {
             let name = how.name(repeat);
-            let time = executions.get(&name).context("the query's execution")?;
-            measured.times.entry(how).or_default().push(*time);
+            let time = recorded.time(&name)?;
+            measured.times.entry(how).or_default().push(time);
             if how != How::Alone {
-                let victim = recorded.query(&name)?;
-                let row = recorded.workload.query(victim).context("a known query")?;
-                let options = ["--limit", "1000", "--victim", &row.name];
-                let answer = spark.ask("blame", &profile, &options)?;
-                measured.said.entry(how).or_default().push(said(&answer));
+                let said = said(&recorded.blame(spark, &name)?);
+                measured.said.entry(how).or_default().push(said);
             }
         }
     }
@@ -269,7 +257,11 @@ impl Measured {
     }
 }
 
-fn mean(values: &[f64]) -> String {
+/// A mean with its interval; nothing without values.
+pub(super) fn mean(values: &[f64]) -> String {
+    if values.is_empty() {
+        return "-".to_owned();
+    }
     let (mean, half) = stats::mean_and_half_width(values);
     match half.is_finite() {
         true => format!("{mean:.2} ± {half:.2}"),

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::Value;
 
+use super::recorded::victim_seconds;
 use super::server::{Server, Statement, Times, User};
 use super::{Contention, MEASURES};
 use crate::page::{Figure, Measuring};
@@ -144,7 +145,7 @@ impl Mix {
             let of = |(_, other): &&(usize, &Value)| other["label"].as_str() == Some(label);
             known.iter().find(of).map(|(at, _)| (*at, row))
         });
-        let saves = |row: &Value| row["victim_seconds"].as_f64().unwrap_or(0.0);
+        let saves = |row: &Value| victim_seconds(row)[0];
         let Some((blamed, row)) = others.max_by(|a, b| saves(a.1).total_cmp(&saves(b.1))) else {
             return Ok(None);
         };
@@ -168,16 +169,11 @@ impl Mix {
         if like.is_empty() {
             return Ok(None);
         }
-        let number = |field: &str| row[field].as_f64().unwrap_or(0.0);
         Ok(Some(Choice {
             victim: *victim,
             blamed,
             other: like[random.below(like.len() as u64) as usize],
-            said_s: [
-                saves(row),
-                number("victim_seconds_low"),
-                number("victim_seconds_high"),
-            ],
+            said_s: victim_seconds(row),
         }))
     }
 

@@ -37,8 +37,8 @@ const VICTIMS: usize = 200;
 const ROWS_AT_ONCE: u64 = 15_000_000;
 /// The same for one victim. If more ran at its time, only `unfuse blame` answers for it.
 const ROWS_OF_ONE: u64 = 60_000_000;
-/// Number of victims that share a graph.
-const VICTIMS_OF_A_GRAPH: usize = 16;
+/// Number of victims that are analysed together. Memory holds the timelines and paths of a few groups at a time.
+const VICTIMS_OF_A_GROUP: usize = 16;
 
 /// All queries together.
 #[derive(Serialize, TS)]
@@ -287,9 +287,8 @@ impl Page {
         };
         options.check(workload)?;
         self.origin_ns.get_or_insert(input.origin_ns);
-        // A graph has many paths, so memory holds those of only a few victims at a time.
         let victims: Vec<QueryId> = victims.iter().copied().collect();
-        let groups: Vec<&[QueryId]> = victims.chunks(VICTIMS_OF_A_GRAPH).collect();
+        let groups: Vec<&[QueryId]> = victims.chunks(VICTIMS_OF_A_GROUP).collect();
         for some in groups.chunks(rayon::current_num_threads()) {
             let answers = some.par_iter().map(|group| {
                 let options = Options {

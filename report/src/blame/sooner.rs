@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use unfuse_contention::{Culprit, Explanation, Input, QueryId, Split, Workload};
+use unfuse_contention::{Culprit, Input, QueryId, Split, Workload};
 
 use super::answer::{Answer, Sooner};
-use crate::what_if::{Neighbour, VictimWaits, caused_waits, without_each};
+use crate::what_if::{Neighbour, VictimWaits, without_each};
 use crate::{Report, ReportError};
 
 impl Answer {
@@ -36,30 +36,19 @@ impl Answer {
             }
             _ => None,
         };
-        let (all, of_tasks) = caused_waits(workload, victim, split)?;
-        let of_tasks = (of_tasks, &input.spark_tasks);
-        let waits = VictimWaits::new(report, app, (workload, victim), &all, of_tasks);
-        let mut paths: BTreeMap<Culprit, Vec<Explanation>> = BTreeMap::new();
-        for path in all {
-            paths.entry(path.culprit).or_default().push(path);
-        }
+        let asked = (victim, split);
+        let waits = VictimWaits::new(report, app, workload, &input.spark_tasks, asked)?;
         let mut tried = Vec::new();
         let mut neighbours = Vec::new();
         for (at, row) in self.ranked.iter().enumerate() {
             let Some(culprit) = row.culprit else { continue };
             let is_neighbour = culprit != Culprit::Query(victim) && culprit != Culprit::Unknown;
-            let (query, paths) = (own_query(culprit), paths.remove(&culprit));
-            // Without paths, it can still hold slots.
+            let query = own_query(culprit);
+            // Without any wait because of it, it can still hold slots.
             let holds_slots = query.is_some() && waits.frees_slots(culprit);
-            if is_neighbour && (holds_slots || paths.is_some()) {
-                let paths = paths.unwrap_or_default();
+            if is_neighbour && (holds_slots || waits.are_caused_by(culprit)) {
                 tried.push(at);
-                neighbours.push(Neighbour::from_paths(
-                    report,
-                    &waits,
-                    (culprit, query),
-                    &paths,
-                ));
+                neighbours.push(Neighbour::from_waits(report, &waits, culprit, query));
             }
         }
         if tried.is_empty() {

@@ -28,7 +28,7 @@ use profile::{Source, is_local};
 use spread::spread;
 use trials::{each, floors};
 
-pub(crate) use neighbour::{DIVISION, Neighbour, VictimWaits, caused_waits, without_each};
+pub(crate) use neighbour::{DIVISION, Neighbour, VictimWaits, without_each};
 pub(crate) use operator::StackOfStage;
 pub(crate) use page::what_ifs;
 pub use page::{QueryWhatIf, WhatIfSwitch};

@@ -29,9 +29,9 @@ pub(crate) struct Neighbour {
     spans: [SpanMs; 2],
     /// Whether its slots would be of use to the victim: CPUs were idle, or it used them itself.
     frees_slots: bool,
-    /// What each stage has of it, for each of these spans, other than what is known of single tasks.
+    /// Waits of each stage because of it, for each of these spans, without those in `tasks`.
     stages: BTreeMap<Place, [CausedWaits; 2]>,
-    /// What is known of single tasks, s.
+    /// Waits of single tasks because of it, s, by Spark's id of the task.
     tasks: BTreeMap<(Place, i64), f64>,
     /// The share of the driver's time that it costs.
     driver: f64,
@@ -88,26 +88,19 @@ impl Neighbour {
             );
         }
         let workload = Workload::new(input.tables)?;
-        let (paths, of_tasks) = caused_waits(&workload, of_victim, Split::default())?;
-        let of_tasks = (of_tasks, &input.spark_tasks);
-        let victim = VictimWaits::new(report, app, (&workload, of_victim), &paths, of_tasks);
+        let asked = (of_victim, Split::default());
+        let victim = VictimWaits::new(report, app, &workload, &input.spark_tasks, asked)?;
         let culprit = Culprit::Query(of_query);
-        let paths = paths.iter().filter(|path| path.culprit == culprit);
-        Ok(Self::from_paths(
-            report,
-            &victim,
-            (culprit, Some(query)),
-            paths,
-        ))
+        Ok(Self::from_waits(report, &victim, culprit, Some(query)))
     }
 
-    /// From the paths from a culprit to a victim. `query` is the culprit's SQL execution, if it is one of the same
-    /// application; others count as being there all the time.
-    pub(crate) fn from_paths<'a>(
+    /// From what a victim's tasks waited for. `query` is the culprit's SQL execution, if it is one of the same application;
+    /// others count as being there all the time.
+    pub(crate) fn from_waits(
         report: &Report<'_>,
         victim: &VictimWaits<'_>,
-        (culprit, query): (Culprit, Option<i64>),
-        paths: impl IntoIterator<Item = &'a Explanation>,
+        culprit: Culprit,
+        query: Option<i64>,
     ) -> Self {
         let app = victim.app;
         let span = query.and_then(|query| span_of(report, app, query));
@@ -120,7 +113,7 @@ impl Neighbour {
             driver: victim.driver.share(culprit),
         };
         let mut lengthened: BTreeMap<Place, Lengthened> = BTreeMap::new();
-        for path in paths {
+        for path in victim.paths.get(&culprit).into_iter().flatten() {
             let lasts = path.resource == Resource::Memory || path.kind == Kind::Pause;
             let waits = neighbour.stages.entry(place_of(path.stage)).or_default();
             waits[usize::from(lasts)].blocked += path.seconds;
@@ -129,9 +122,9 @@ impl Neighbour {
                 .or_default()
                 .add(path);
         }
-        for ((place, _), known) in &neighbour.tasks {
+        for ((place, _), own) in &neighbour.tasks {
             let waits = neighbour.stages.entry(*place).or_default();
-            waits[0].blocked = (waits[0].blocked - known).max(0.0);
+            waits[0].blocked = (waits[0].blocked - own).max(0.0);
         }
         for (place, own) in lengthened {
             let all = victim.stages.get(&place).copied().unwrap_or_default();
@@ -153,16 +146,16 @@ impl Neighbour {
         neighbour
     }
 
-    /// What a task waited because of it, s: what is known of the task, and of the rest of the stage's blocked time its part, in
-    /// proportion to how long the task ran beside it.
+    /// How long a task waited because of it, s: the task's own waits, and its part of the stage's, in proportion to how long it
+    /// ran beside the neighbour.
     pub(super) fn seconds(&self, place: Place, task: &TaskRow) -> f64 {
-        let known = self.tasks.get(&(place, task.task)).copied().unwrap_or(0.0);
+        let own = self.tasks.get(&(place, task.task)).copied().unwrap_or(0.0);
         let waits = self.stages.get(&place).copied().unwrap_or_default();
         let seconds = waits.iter().zip(self.spans);
         let seconds = seconds.filter(|(waits, _)| waits.beside > 0.0);
         let seconds =
             seconds.map(|(waits, span)| waits.blocked * beside_s(span, task) / waits.beside);
-        (known + seconds.sum::<f64>()).min(ran_s(task))
+        (own + seconds.sum::<f64>()).min(ran_s(task))
     }
 
     /// The part of the tasks' times.
@@ -179,8 +172,10 @@ impl Neighbour {
 /// What a victim's tasks waited for, whoever caused it.
 pub(crate) struct VictimWaits<'a> {
     app: &'a str,
+    /// The paths to its waits, by culprit.
+    paths: BTreeMap<Culprit, Vec<Explanation>>,
     stages: BTreeMap<Place, Lengthened>,
-    /// What is known of single tasks, s.
+    /// Waits of single tasks whose cause is known, s, by Spark's id of the task.
     tasks: BTreeMap<Culprit, BTreeMap<(Place, i64), f64>>,
     driver: Driver,
     slots_help: bool,
@@ -189,17 +184,23 @@ pub(crate) struct VictimWaits<'a> {
 }
 
 impl<'a> VictimWaits<'a> {
-    /// Of a query of an application, from all paths to it, and from what is known of its tasks, with the ids that Spark gave these.
+    /// Of a query of an application. `spark_tasks` has the ids that Spark gave its tasks.
+    ///
+    /// # Errors
+    /// If it would take too long.
     pub(crate) fn new(
         report: &Report<'_>,
         app: &'a str,
-        (workload, victim): (&Workload, QueryId),
-        paths: &[Explanation],
-        (of_tasks, spark_tasks): (TaskWaits, &HashMap<TaskId, i64>),
-    ) -> Self {
+        workload: &Workload,
+        spark_tasks: &HashMap<TaskId, i64>,
+        (victim, split): (QueryId, Split),
+    ) -> Result<Self, ReportError> {
+        let (all, of_tasks) = caused_waits(workload, victim, split)?;
         let mut stages: BTreeMap<Place, Lengthened> = BTreeMap::new();
-        for path in paths {
-            stages.entry(place_of(path.stage)).or_default().add(path);
+        let mut paths: BTreeMap<Culprit, Vec<Explanation>> = BTreeMap::new();
+        for path in all {
+            stages.entry(place_of(path.stage)).or_default().add(&path);
+            paths.entry(path.culprit).or_default().push(path);
         }
         let mut tasks: BTreeMap<Culprit, BTreeMap<(Place, i64), f64>> = BTreeMap::new();
         for ((task, culprit), seconds) in of_tasks {
@@ -216,14 +217,20 @@ impl<'a> VictimWaits<'a> {
                     .sum();
             }
         }
-        Self {
+        Ok(Self {
             app,
+            paths,
             stages,
             tasks,
             driver: Driver::new(workload, victim),
             slots_help: slots_help(workload, victim),
             computing: computing(workload),
-        }
+        })
+    }
+
+    /// Whether a culprit caused any of them.
+    pub(crate) fn are_caused_by(&self, culprit: Culprit) -> bool {
+        self.paths.contains_key(&culprit)
     }
 
     /// Whether a culprit's slots would be of use: CPUs were idle while the victim waited for slots, or the culprit computes, so that
@@ -271,12 +278,12 @@ fn place_of(stage: StageId) -> Place {
     (stage.stage.cast_signed(), stage.attempt.cast_signed())
 }
 
-/// The paths to the waits of a victim's tasks while they ran, and what is known of single tasks. What they waited for slots is
-/// not among them: the replay gives out slots again.
+/// The paths to the waits of a victim's tasks while they ran, and the waits of single tasks whose cause is known. Waits for slots
+/// are not among them: the replay gives out slots again.
 ///
 /// # Errors
 /// If it would take too long.
-pub(crate) fn caused_waits(
+fn caused_waits(
     workload: &Workload,
     victim: QueryId,
     split: Split,

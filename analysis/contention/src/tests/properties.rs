@@ -140,10 +140,8 @@ proptest! {
         // What is computed from the parts of all seconds is what the graph passes on, edge by edge.
         let mut weights: BTreeMap<Key, f64> = BTreeMap::new();
         for path in blame.explanations(&workload) {
-            let source = match (path.culprit_stage, path.culprit) {
-                (Some(stage), _) => Source::Stage(stage),
-                (None, Culprit::Known(process)) => Source::Known(process),
-                (None, _) => Source::Unknown,
+            let Entity::Source(source) = Entity::from_explanation(&path, By::CulpritStage) else {
+                panic!("a source");
             };
             *weights.entry(Key::Cause(path.stage, path.kind, path.host, source)).or_default() += path.weight;
         }
