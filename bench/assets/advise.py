@@ -1,6 +1,6 @@
-"""A query for each rule of `unfuse advise`, as a job with one problem (`now`), or with the rewrite that the rule suggests (`then`).
+"""Queries with one problem each that a rule of `unfuse advise` is about (`now`), or with the rewrite that it suggests (`then`).
 
-Arguments: data directory (TPC-H), the rule, `now` or `then`, rounds. Prints the seconds of each round as JSON.
+Arguments: data directory (TPC-H), the job, `now` or `then`, rounds. Prints the seconds of each round as JSON.
 """
 
 import json
@@ -13,9 +13,9 @@ from pyspark.sql import SparkSession
 from pyspark.sql.functions import udf
 from pyspark.sql.types import LongType
 
-data, rule, variant, rounds = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
+data, job, variant, rounds = sys.argv[1], sys.argv[2], sys.argv[3], int(sys.argv[4])
 spark = SparkSession.builder.appName("unfuse advise").getOrCreate()
-for table in ["lineitem", "orders"]:
+for table in ["lineitem", "orders", "supplier", "customer"]:
     spark.read.parquet(f"{data}/{table}.parquet").createOrReplaceTempView(table)
 
 
@@ -33,6 +33,21 @@ def broadcast(rewritten):
     )
 
 
+def broadcast_suppliers(rewritten):
+    hint = "/*+ BROADCAST(supplier) */" if rewritten else ""
+    return spark.sql(
+        f"SELECT {hint} s_nationkey, sum(l_quantity), max(l_shipdate) FROM lineitem JOIN supplier ON l_suppkey = s_suppkey GROUP BY 1"
+    )
+
+
+def broadcast_customers(rewritten):
+    hint = "/*+ BROADCAST(customer) */" if rewritten else ""
+    return spark.sql(
+        f"""SELECT {hint} o_orderkey, o_totalprice, c_mktsegment FROM orders LEFT JOIN
+           (SELECT c_custkey, c_mktsegment FROM customer WHERE c_acctbal > 0) customer ON o_custkey = c_custkey"""
+    )
+
+
 def decimals(rewritten):
     value = (lambda name: f"CAST({name} AS DOUBLE)") if rewritten else (lambda name: name)
     price, discount, tax = (value(name) for name in ["l_extendedprice", "l_discount", "l_tax"])
@@ -41,9 +56,19 @@ def decimals(rewritten):
     )
 
 
+def decimal_ratios(rewritten):
+    price, quantity = ("CAST(l_extendedprice AS DOUBLE)", "CAST(l_quantity AS DOUBLE)") if rewritten else ("l_extendedprice", "l_quantity")
+    return spark.sql(f"SELECT l_suppkey, avg({price} / {quantity}) FROM lineitem WHERE l_linenumber < 4 GROUP BY 1")
+
+
 def regular_expressions(rewritten):
     find = "contains(l_comment, 'regular')" if rewritten else "l_comment RLIKE '.*regular.*'"
     return spark.sql(f"SELECT l_shipmode, count(*) FROM lineitem WHERE {find} GROUP BY 1")
+
+
+def regular_replacements(rewritten):
+    text = "replace(l_comment, 'fluffily', '')" if rewritten else "regexp_replace(l_comment, 'fluffily', '')"
+    return spark.sql(f"SELECT l_orderkey, {text} text FROM lineitem WHERE l_orderkey % 2 = 0")
 
 
 def text_files(rewritten):
@@ -52,8 +77,20 @@ def text_files(rewritten):
     lines = spark.table("lineitem").where("l_orderkey % 4 = 0")
     if not os.path.exists(path):
         lines.write.format(form).save(path)
-    spark.read.format(form).schema(lines.schema).load(path).createOrReplaceTempView("lines")
+    if not spark.catalog.tableExists("lines"):
+        spark.read.format(form).schema(lines.schema).load(path).createTempView("lines")
     return spark.sql("SELECT l_returnflag, sum(l_quantity), max(l_extendedprice) FROM lines GROUP BY 1")
+
+
+def json_files(rewritten):
+    """The same in JSON, of other columns."""
+    form, path = ("parquet", f"{files}/parquet") if rewritten else ("json", f"{files}/json")
+    orders = spark.table("orders").where("o_orderkey % 4 = 0")
+    if not os.path.exists(path):
+        orders.write.format(form).save(path)
+    if not spark.catalog.tableExists("some_orders"):
+        spark.read.format(form).schema(orders.schema).load(path).createTempView("some_orders")
+    return spark.sql("SELECT o_orderpriority, o_orderstatus, max(o_totalprice), min(o_clerk) FROM some_orders GROUP BY 1, 2")
 
 
 def small_files(rewritten):
@@ -78,10 +115,24 @@ def tiny_tasks(_):
     return spark.sql("SELECT l_suppkey, count(*), sum(l_quantity) FROM lineitem GROUP BY 1")
 
 
+def tiny_tasks_of_joins(_):
+    return spark.sql(
+        """SELECT o_custkey, count(*), max(l_shipdate) FROM orders JOIN lineitem ON o_orderkey = l_orderkey
+           WHERE o_orderdate > DATE '1998-01-01' GROUP BY 1"""
+    )
+
+
 def few_tasks(rewritten):
     lines = spark.sql("SELECT l_orderkey, l_comment FROM lineitem WHERE l_orderkey % 3 = 0")
     lines = lines.repartition(2) if rewritten else lines.coalesce(1)
     return lines.selectExpr("l_orderkey", f"{hashed('l_comment', 3)} h")
+
+
+def few_tasks_of_a_sort(rewritten):
+    """Rows are sorted within partitions, of which there is one."""
+    lines = spark.sql("SELECT l_suppkey, l_extendedprice, l_shipdate FROM lineitem WHERE l_orderkey % 2 = 0")
+    lines = lines.repartition(2) if rewritten else lines.coalesce(1)
+    return lines.sortWithinPartitions("l_extendedprice", "l_shipdate")
 
 
 def python_rows(rewritten):
@@ -92,6 +143,14 @@ def python_rows(rewritten):
     return numbers.select(plus("id"))
 
 
+def python_texts(rewritten):
+    orders = spark.table("orders")
+    if rewritten:
+        return orders.selectExpr("o_orderkey", "upper(substr(o_comment, 1, 10))")
+    shorten = udf(lambda text: text[:10].upper())
+    return orders.select("o_orderkey", shorten("o_comment"))
+
+
 def skewed_join(_):
     """Four rows of ten have one key; each row is hashed after the join. No side is small."""
     keys = "CASE WHEN id % 10 < 4 THEN 7 ELSE id % 1000000 END k"
@@ -100,12 +159,70 @@ def skewed_join(_):
     return large.hint("merge").join(other, "k").selectExpr(f"{hashed('concat(text, v)', 6)} h")
 
 
-query = globals()[rule.replace("-", "_")]
+def sorted_lines():
+    """A copy of a table that is sorted by date, in files of several blocks."""
+    path = f"{files}/sorted"
+    if not os.path.exists(path):
+        lines = spark.table("lineitem").select("l_orderkey", "l_shipdate", "l_shipmode", "l_extendedprice", "l_comment")
+        lines = lines.repartitionByRange(8, "l_shipdate").sortWithinPartitions("l_shipdate")
+        lines.write.option("parquet.block.size", 4 << 20).parquet(path)
+    spark.read.parquet(path).createOrReplaceTempView("sorted_lines")
+
+
+def pushdown(rewritten):
+    sorted_lines()
+    month = "l_shipdate >= DATE '1995-03-01' AND l_shipdate < DATE '1995-04-01'"
+    where = month if rewritten else "year(l_shipdate) = 1995 AND month(l_shipdate) = 3"
+    return spark.sql(f"SELECT l_shipmode, sum(l_extendedprice), max(l_comment) FROM sorted_lines WHERE {where} GROUP BY 1")
+
+
+def pushdown_of_keys(rewritten):
+    """A table that is sorted by its key as it is."""
+    where = "l_orderkey >= 1000000 AND l_orderkey < 1100000" if rewritten else "CAST(l_orderkey AS STRING) LIKE '10_____'"
+    return spark.sql(f"SELECT l_shipmode, count(*), max(l_comment) FROM lineitem WHERE {where} GROUP BY 1")
+
+
+def read_again(rewritten):
+    """A table in CSV that several queries read."""
+    frame = text_files(False)
+    if rewritten and not spark.catalog.isCached("lines"):
+        spark.sql("CACHE TABLE lines")
+    return frame
+
+
+def read_json_again(rewritten):
+    frame = json_files(False)
+    if rewritten and not spark.catalog.isCached("some_orders"):
+        spark.sql("CACHE TABLE some_orders")
+    return frame
+
+
+def idle_cpus(_):
+    return spark.sql(f"SELECT max({hashed('l_comment', 2)}) FROM lineitem WHERE l_orderkey % 2 = 0")
+
+
+def idle_cpus_of_a_join(_):
+    return spark.sql(
+        """SELECT l_shipmode, o_orderpriority, sum(l_extendedprice), count(*) FROM lineitem JOIN orders ON l_orderkey = o_orderkey
+           WHERE l_receiptdate > l_commitdate GROUP BY 1, 2"""
+    )
+
+
+def heap(_):
+    """Rows that live as long as their task, in objects."""
+    return spark.sql("SELECT l_suppkey, size(collect_list(l_comment)) FROM lineitem WHERE l_quantity < 30 GROUP BY l_suppkey")
+
+
+def heap_of_sets(_):
+    return spark.sql("SELECT l_suppkey, size(collect_set(l_partkey)) FROM lineitem GROUP BY l_suppkey")
+
+
+query = globals()[job.replace("-", "_")]
 seconds = []
 with tempfile.TemporaryDirectory() as files:
     for _ in range(rounds):
         frame = query(variant == "then")
-        spark.sparkContext.setJobDescription(rule)
+        spark.sparkContext.setJobDescription(job)
         begun = time.monotonic()
         frame.write.format("noop").mode("overwrite").save()
         seconds.append(time.monotonic() - begun)

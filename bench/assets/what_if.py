@@ -1,8 +1,8 @@
 """Queries that differ by one change of known size, in rounds, for `unfuse-bench what-if`. Each is one SQL execution, but for the
 jobs of `rdd`.
 
-Arguments: data directory, a file of SQL by name (JSON), rounds, and what to run: `sql`, `changes`, `heap`, `rdd` or
-`cache`.
+Arguments: data directory, a file of SQL by name (JSON), rounds, what to run: `sql`, `changes`, `heap`, `rdd` or `cache`; and
+`plain` for Spark without the settings below.
 """
 
 import json
@@ -18,15 +18,19 @@ from pyspark.sql.types import LongType
 
 data, queries, rounds, what = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), sys.argv[4]
 # Files are cut and partitions counted in the same way whatever the number of slots.
-builder = SparkSession.builder.appName("unfuse what-if").config("spark.default.parallelism", "8")
-spark = (
-    builder.config("spark.sql.shuffle.partitions", "16")
-    .config("spark.sql.files.maxPartitionBytes", "16m")
-    .config("spark.sql.adaptive.coalescePartitions.parallelismFirst", "false")
-    .config("spark.sql.adaptive.advisoryPartitionSizeInBytes", "4m")
-    .config("spark.sql.objectHashAggregate.sortBased.fallbackThreshold", "10000000")
-    .getOrCreate()
-)
+SETTINGS = {
+    "spark.default.parallelism": "8",
+    "spark.sql.shuffle.partitions": "16",
+    "spark.sql.files.maxPartitionBytes": "16m",
+    "spark.sql.adaptive.coalescePartitions.parallelismFirst": "false",
+    "spark.sql.adaptive.advisoryPartitionSizeInBytes": "4m",
+    "spark.sql.objectHashAggregate.sortBased.fallbackThreshold": "10000000",
+}
+builder = SparkSession.builder.appName("unfuse what-if")
+if "plain" not in sys.argv[5:]:
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+spark = builder.getOrCreate()
 for table in data.glob("*.parquet"):
     spark.read.parquet(str(table)).createOrReplaceTempView(table.stem)
 with open(queries) as file:

@@ -41,6 +41,8 @@ struct Cases {
 struct Case {
     rule: String,
     #[serde(default)]
+    job: Option<String>,
+    #[serde(default)]
     now: Vec<String>,
     #[serde(default)]
     take: Vec<String>,
@@ -48,11 +50,39 @@ struct Case {
     rewrite: bool,
 }
 
+/// The shares of each rule, in the file of the rules.
+#[derive(Deserialize)]
+struct Rules {
+    rule: Vec<Rule>,
+}
+
+#[derive(Deserialize)]
+struct Rule {
+    name: String,
+    #[serde(default)]
+    saves: Option<[f64; 3]>,
+}
+
 /// What a run of `unfuse advise` said, s.
 struct Said {
     first: bool,
     action: String,
     saves: [f64; 3],
+}
+
+impl Case {
+    fn job(&self) -> &str {
+        self.job.as_deref().unwrap_or(&self.rule)
+    }
+}
+
+impl Rules {
+    /// The most likely share of a rule that has shares.
+    fn likely_share(&self, name: &str) -> Option<f64> {
+        let rule = self.rule.iter().find(|rule| rule.name == name);
+        rule.and_then(|rule| rule.saves)
+            .map(|[_, likely, _]| likely)
+    }
 }
 
 /// One pair of runs.
@@ -93,6 +123,7 @@ impl Advise {
     }
 
     fn write(&self, page: Measuring, cases: &[Case], pairs: &[Vec<Pair>]) -> Result<()> {
+        let rules: Rules = toml::from_str(include_str!("../../report/rules/advice.toml"))?;
         let mut table = String::new();
         let (mut given, mut first, mut inside, mut all, mut helped) = (0, 0, 0, 0, 0);
         let mut errors = Vec::new();
@@ -112,14 +143,21 @@ impl Advise {
                         errors.push((likely - true_s).abs() / pair.now_s);
                         let place = if said.first { "first" } else { "later" };
                         let held = if is_inside { "yes" } else { "no" };
-                        format!("{likely:.2} ({low:.2} to {high:.2}) | {place} | {held}")
+                        let fits = match rules.likely_share(&case.rule) {
+                            Some(share) => format!("{:.2}", share * true_s / likely),
+                            None => "-".to_owned(),
+                        };
+                        format!("{likely:.2} ({low:.2} to {high:.2}) | {place} | {held} | {fits}")
                     }
-                    None => "- | not given | no".to_owned(),
+                    None => "- | not given | no | -".to_owned(),
                 };
                 let _ = writeln!(
                     table,
-                    "| {} | {:.2} | {:.2} | {true_s:.2} | {text} |",
-                    case.rule, pair.now_s, pair.then_s
+                    "| {} | {} | {:.2} | {:.2} | {true_s:.2} | {text} |",
+                    case.rule,
+                    case.job(),
+                    pair.now_s,
+                    pair.then_s
                 );
             }
             helped += i32::from(stats::median(&mut saved) > 0.0);
@@ -138,7 +176,7 @@ impl Advise {
             count("first", "runs in which it was the first", first, &of(all)),
             count(
                 "helped",
-                "rules whose jobs became faster (median)",
+                "jobs that became faster (median)",
                 helped,
                 &of(cases.len()),
             ),
@@ -156,8 +194,9 @@ impl Advise {
         }
         let body = format!(
             "Spark 4.3, `local[2]`, TPC-H SF 1. Each job has one problem (`bench/assets/advise.py`, `advise.toml`); settings come from \
-             the suggestion itself. Both runs are recorded. Times are medians of {} rounds after a first one, s.\n\n\
-             | rule | as it is | after it was followed | saved | said | place | inside |\n|---|---|---|---|---|---|---|\n{table}",
+             the suggestion itself. Both runs are recorded. Times are medians of {} rounds after a first one, s. *Share*: the share of \
+             the rule's time with which it would have said what was saved.\n\n\
+             | rule | job | as it is | after it was followed | saved | said | place | inside | share |\n|---|---|---|---|---|---|---|---|---|\n{table}",
             self.rounds - 1
         );
         page.finish(self.runs, figures, &body)
@@ -192,8 +231,8 @@ impl Advise {
         fs::write(&program, include_str!("../assets/advise.py"))?;
         let profile = dir.join(variant);
         let mut command = spark.submit(&Tool::Unfuse("rate=200".to_owned(), Vec::new()), &profile);
-        command.args(["--master", "local[2]"]);
         let mut conf = vec![
+            "spark.master=local[2]",
             "spark.driver.memory=2g",
             "spark.ui.enabled=false",
             "spark.log.level=ERROR",
@@ -206,8 +245,8 @@ impl Advise {
             command.args(["--conf", setting]);
         }
         command.arg(program).arg(spark.data());
-        command.args([&case.rule, variant, &self.rounds.to_string()]);
-        let text = said(&mut command).with_context(|| format!("the job of {}", case.rule))?;
+        command.args([case.job(), variant, &self.rounds.to_string()]);
+        let text = said(&mut command).with_context(|| format!("the job {}", case.job()))?;
         let line = text
             .lines()
             .rfind(|line| line.starts_with('['))

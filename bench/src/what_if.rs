@@ -36,7 +36,7 @@ pub struct WhatIf {
 }
 
 /// Rounds before those that count: classes are loaded and compiled.
-const WARM_UP: u32 = 2;
+const WARM_UP: u32 = 4;
 /// The name that stands for the whole application among queries.
 const APPLICATION: &str = "application";
 
@@ -58,6 +58,8 @@ struct Job {
     memory: Option<String>,
     #[serde(default)]
     data: Option<String>,
+    #[serde(default)]
+    plain: bool,
 }
 
 #[derive(Deserialize)]
@@ -183,7 +185,8 @@ impl WhatIf {
             .arg(spark.data())
             .arg(&texts)
             .arg((WARM_UP + self.rounds).to_string())
-            .arg(&job.what);
+            .arg(&job.what)
+            .args(job.plain.then_some("plain"));
         said(&mut command).with_context(|| format!("the job {:?}", job.name))?;
         Ok(())
     }

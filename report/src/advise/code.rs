@@ -9,7 +9,7 @@ use unfuse_postprocess::{PYTHON_THREAD, generated_hash, line_name, python_line};
 use super::facts::{Facts, Stack, node_name, sum};
 use super::found::Found;
 use crate::calls::has_call;
-use crate::what_if::Saving;
+use crate::what_if::{Remedy, Saving};
 use crate::words::count;
 use unfuse_sizing::what_if::PartKind;
 
@@ -66,10 +66,10 @@ fn work(facts: &Facts<'_>, own: Vec<Stack<'_>>) -> Vec<Found> {
     vec![Found {
         subject,
         seconds: facts.with_cpu_waits(cpu_s),
-        saving: Saving {
+        remedy: Remedy::Saving(Saving {
             stacks,
             ..Saving::default()
-        },
+        }),
         ..Found::default()
     }]
 }
@@ -96,10 +96,10 @@ pub(super) fn interpreted(facts: &Facts<'_>) -> Vec<Found> {
         (is_long && !was_compiled(facts, file, method)).then(|| Found {
             subject: format!("the method {method} of {name}"),
             seconds: facts.with_cpu_waits(cpu_s),
-            saving: Saving {
+            remedy: Remedy::Saving(Saving {
                 stacks,
                 ..Saving::default()
-            },
+            }),
             ..Found::default()
         })
     });
@@ -137,11 +137,11 @@ pub(super) fn python(facts: &Facts<'_>) -> Vec<Found> {
         subject,
         detail,
         seconds: facts.with_cpu_waits(cpu_s) + waited_s,
-        saving: Saving {
+        remedy: Remedy::Saving(Saving {
             stacks,
             waits: vec![PartKind::Python],
             ..Saving::default()
-        },
+        }),
         ..Found::default()
     }]
 }

@@ -121,6 +121,12 @@ impl<'a> Facts<'a> {
         main.and_then(|(node, _)| self.plan.nodes.get(node))
     }
 
+    /// The executor of each of its tasks.
+    pub(super) fn executors(&self) -> impl Iterator<Item = &str> {
+        let tasks = self.stages.values().flat_map(|tasks| tasks.iter());
+        tasks.map(|task| task.executor.as_str())
+    }
+
     /// The value of a node's SQL metric.
     pub(super) fn metric(&self, node: &PlanNode, name: &str) -> Option<i64> {
         let mut ids = node.metrics.iter().filter(|(_, known)| known == name);
@@ -130,6 +136,11 @@ impl<'a> Facts<'a> {
     /// How long its tasks waited in a node for reasons of a kind, s.
     pub(super) fn waited_s(&self, kind: PartKind, node: usize) -> f64 {
         waited_ns(kind, self.costs.nodes.get(node)) / 1e9
+    }
+
+    /// The same in all nodes and outside, s.
+    pub(super) fn waited_in_all_s(&self, kind: PartKind) -> f64 {
+        waited_ns(kind, all_shares(&self.costs)) / 1e9
     }
 
     /// How many tasks of other stages of the application ran beside those of a stage, on average.
@@ -170,15 +181,19 @@ fn waited_ns<'s>(kind: PartKind, shares: impl IntoIterator<Item = &'s query::Sha
     own.fold(0u64, |sum, (_, ns)| sum.saturating_add(*ns)) as f64
 }
 
+/// What all nodes took, and all headings.
+fn all_shares<'s>(costs: &'s Costs<'_>) -> impl Iterator<Item = &'s query::Share> {
+    costs.nodes.iter().chain(costs.headings.values())
+}
+
 /// Waits of tasks for a CPU, as a part of their CPU time.
 fn cpu_waits(costs: &Costs<'_>) -> f64 {
-    let shares = costs.nodes.iter().chain(costs.headings.values());
     let in_tasks = costs
         .stacks
         .iter()
         .filter(|(group, ..)| group.stage.is_some());
     let cpu_ns: f64 = in_tasks.map(|(.., cost)| cost.cpu_ns as f64).sum();
-    waited_ns(PartKind::CpuWait, shares) / cpu_ns.max(1.0)
+    waited_ns(PartKind::CpuWait, all_shares(costs)) / cpu_ns.max(1.0)
 }
 
 /// The stacks by their places, and their CPU time, s.

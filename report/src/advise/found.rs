@@ -1,6 +1,6 @@
 //! What a rule found in a query.
 
-use crate::what_if::Saving;
+use crate::what_if::Remedy;
 
 /// Something that a rule is about.
 #[derive(Debug, Default)]
@@ -15,6 +15,6 @@ pub(super) struct Found {
     pub(super) stage: Option<i32>,
     /// The time that it is about, s of all tasks.
     pub(super) seconds: f64,
-    /// The same time, by tasks; its shares come from the rule.
-    pub(super) saving: Saving,
+    /// What the change does to the recorded run. Of a saving, the shares come from the rule.
+    pub(super) remedy: Remedy,
 }

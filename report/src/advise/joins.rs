@@ -8,7 +8,7 @@ use unfuse_skew::{Cause, Finding, Verdict};
 use super::facts::{Facts, node_name, stage_name, sum, task_s};
 use super::found::Found;
 use crate::stages::Attempt;
-use crate::what_if::Saving;
+use crate::what_if::{Remedy, Saving};
 use crate::words;
 
 /// A side above this is too large to broadcast, bytes.
@@ -48,10 +48,10 @@ pub(super) fn broadcast(facts: &Facts<'_>) -> Vec<Found> {
                 detail: words::bytes(bytes),
                 value: limit.to_string(),
                 seconds: facts.with_cpu_waits(cpu_s),
-                saving: Saving {
+                remedy: Remedy::Saving(Saving {
                     stacks,
                     ..Saving::default()
-                },
+                }),
                 ..Found::default()
             })
         })
@@ -141,10 +141,10 @@ pub(super) fn skewed(facts: &Facts<'_>, findings: &[Finding]) -> Vec<Found> {
                 value: limit.to_string(),
                 stage: Some(finding.stage),
                 seconds: more.values().sum(),
-                saving: Saving {
+                remedy: Remedy::Saving(Saving {
                     tasks: more,
                     ..Saving::default()
-                },
+                }),
             })
         })
         .collect()

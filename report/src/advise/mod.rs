@@ -7,7 +7,9 @@ mod code;
 mod facts;
 mod found;
 mod joins;
+mod machines;
 mod rules;
+mod scans;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -17,19 +19,21 @@ use rayon::prelude::*;
 use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
-use unfuse_format::{ApplicationRow, ExecutorRow, FormatError};
-use unfuse_postprocess::Period;
+use unfuse_format::{ApplicationRow, ExecutorRow, FormatError, HostRow};
+use unfuse_postprocess::{Period, table_name};
 use unfuse_sizing::what_if::Estimate;
 use unfuse_skew::{Finding, Run, Stage};
 
 use crate::model::{QuerySummary, Suggestions};
 use crate::verdict::slots_at;
-use crate::what_if::{ONE_RUN, Saving, estimates};
+use crate::what_if::{ONE_RUN, Remedy, Saving, estimates, is_file_scan, is_local};
 use crate::words::{self, percent, shell};
 use crate::{Part, Report, ReportError, application_index};
 use facts::Facts;
 use found::Found;
+use machines::Machines;
 use rules::{RULES, Rule};
+use scans::Reads;
 
 pub use rules::RuleName;
 pub use text::render;
@@ -209,6 +213,7 @@ impl Advice {
             .replace("{query}", &family.query.to_string())
             .replace("{stage}", &stage)
             .replace("{app}", &app)
+            .replace("{subject}", &shell(&found.subject))
             .replace("DIR", &dir);
         Self {
             rule: rule.kind,
@@ -232,7 +237,7 @@ impl Advice {
 fn of_family(
     report: &Report<'_>,
     family: &Family<'_>,
-    tables: &Tables,
+    tables: &Tables<'_>,
 ) -> Result<(Vec<Advice>, Option<String>), ReportError> {
     let slots = tables.slots(family);
     let Some(facts) = Facts::new(report, family.part, slots) else {
@@ -240,19 +245,20 @@ fn of_family(
     };
     let is_own = |stage: &Stage| *stage.app == *family.app && stage.sql == Some(family.query);
     let findings = crate::skew::judge(&tables.skew, is_own);
-    let found = found(&facts, &findings);
+    let found = found(report, (family, &facts), &findings, tables)?;
     if found.is_empty() {
         return Ok((Vec::new(), None));
     }
-    let savings: Vec<Saving> = found
-        .iter()
-        .map(|(rule, found)| Saving {
-            shares: rule.saves,
-            ..found.saving.clone()
-        })
-        .collect();
+    let remedies = found.iter().map(|(rule, found)| match &found.remedy {
+        Remedy::Saving(saving) => Remedy::Saving(Saving {
+            shares: rule.saves.unwrap_or([1.0; 3]),
+            ..saving.clone()
+        }),
+        other => other.clone(),
+    });
+    let remedies: Vec<Remedy> = remedies.collect();
     let of_query = |note: String| format!("query {}: {note}", family.query);
-    let (estimates, measured_s, note) = match estimates(report, family.app, family.query, &savings)
+    let (estimates, measured_s, note) = match estimates(report, family.app, family.query, &remedies)
     {
         Ok(known) => known,
         Err(ReportError::Refused(why)) => return Ok((Vec::new(), Some(of_query(why)))),
@@ -283,7 +289,13 @@ fn of_family(
 }
 
 /// The rules that apply to a query, with what they are about.
-fn found(facts: &Facts<'_>, findings: &[Finding]) -> Vec<(&'static Rule, Found)> {
+fn found(
+    report: &Report<'_>,
+    (family, facts): (&Family<'_>, &Facts<'_>),
+    findings: &[Finding],
+    tables: &Tables<'_>,
+) -> Result<Vec<(&'static Rule, Found)>, ReportError> {
+    let machines = tables.machines(report, family, facts);
     let mut all = Vec::new();
     for rule in RULES.iter() {
         let found = match rule.kind {
@@ -296,12 +308,19 @@ fn found(facts: &Facts<'_>, findings: &[Finding]) -> Vec<(&'static Rule, Found)>
             RuleName::FewTasks => tasks::few(facts),
             RuleName::PythonRows => code::python(facts),
             RuleName::SkewedJoin => joins::skewed(facts, findings),
+            RuleName::Pushdown => scans::pushdown(facts),
+            RuleName::ReadAgain => {
+                let query = (family.app, family.query);
+                scans::read_again(report, facts, query, &tables.reads)?
+            }
+            RuleName::IdleCpus => machines::idle_cpus(facts, &machines),
+            RuleName::Heap => machines::heap(facts, &machines),
         };
         let enough =
             |found: &Found| found.seconds > 0.0 && found.seconds >= rule.at_least * facts.task_s;
         all.extend(found.into_iter().filter(enough).map(|found| (rule, found)));
     }
-    all
+    Ok(all)
 }
 
 /// The queries that are asked about, each once with its runs, those with the most wall time first.
@@ -372,15 +391,17 @@ fn families<'a>(
 }
 
 /// Tables that the advice on several queries needs.
-struct Tables {
+struct Tables<'a> {
     executors: Vec<ExecutorRow>,
     applications: Vec<ApplicationRow>,
+    hosts: Vec<HostRow>,
+    reads: Reads<'a>,
     /// The tasks for the detection of skew; empty where no query has a join that a rule is about.
     skew: Run,
 }
 
-impl Tables {
-    fn read(report: &Report<'_>, families: &[Family<'_>]) -> Result<Self, FormatError> {
+impl<'a> Tables<'a> {
+    fn read(report: &'a Report<'_>, families: &[Family<'_>]) -> Result<Self, FormatError> {
         let plans = families
             .iter()
             .map(|family| family.part.plan(report.profile));
@@ -388,6 +409,8 @@ impl Tables {
         Ok(Self {
             executors: report.profile.rows()?,
             applications: report.profile.rows()?,
+            hosts: report.profile.rows()?,
+            reads: reads(report),
             skew: match nodes.any(|node| joins::is_shuffled(&node.operator)) {
                 true => unfuse_skew::from_profile(report.profile.path())?,
                 false => Run::default(),
@@ -406,4 +429,40 @@ impl Tables {
         );
         slots.map_or(1, |slots| (slots as usize).max(1))
     }
+
+    /// The machines of an application.
+    fn machines(
+        &self,
+        report: &Report<'_>,
+        family: &Family<'_>,
+        facts: &Facts<'_>,
+    ) -> Machines<'_> {
+        let hosts = self.hosts.iter().filter(|row| row.app == family.app);
+        let mut executors: Vec<&str> = facts.executors().collect();
+        executors.sort_unstable();
+        executors.dedup();
+        Machines {
+            rows: hosts.collect(),
+            executors: executors.len(),
+            is_local: is_local(report, family.app),
+        }
+    }
+}
+
+/// How often each table is read from files.
+fn reads<'a>(report: &'a Report<'_>) -> Reads<'a> {
+    let mut reads = Reads::new();
+    for family in &report.summary.families {
+        for at in &family.runs {
+            let (query, part) = (&report.summary.queries[*at], &report.parts[*at]);
+            let app = report.summary.applications.get(query.app);
+            let (Some(app), Some(plan)) = (app, part.plan(report.profile)) else {
+                continue;
+            };
+            for scan in plan.nodes.iter().filter(|node| is_file_scan(node)) {
+                *reads.entry((&*app.id, table_name(scan))).or_default() += 1;
+            }
+        }
+    }
+    reads
 }

@@ -32,6 +32,14 @@ pub enum RuleName {
     PythonRows,
     /// Split large partitions of a join.
     SkewedJoin,
+    /// Write a filter so that files and their blocks can be skipped.
+    Pushdown,
+    /// Cache a table.
+    ReadAgain,
+    /// Use CPUs that are idle.
+    IdleCpus,
+    /// Give the JVM a larger heap.
+    Heap,
 }
 
 /// A rule; the file explains each field.
@@ -41,7 +49,8 @@ pub(super) struct Rule {
     #[serde(rename = "name")]
     pub(super) kind: RuleName,
     pub(super) at_least: f64,
-    pub(super) saves: [f64; 3],
+    /// None where the replay changes something else than the times of tasks.
+    pub(super) saves: Option<[f64; 3]>,
     #[serde(default)]
     pub(super) calls: Vec<String>,
     #[serde(default)]

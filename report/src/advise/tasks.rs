@@ -8,7 +8,7 @@ use unfuse_postprocess::median;
 use super::facts::{Facts, stage_name, task_s};
 use super::found::Found;
 use crate::stages::Attempt;
-use crate::what_if::Saving;
+use crate::what_if::{Remedy, Saving};
 use crate::words::count;
 
 /// Tasks are tiny if half of them take less, s.
@@ -71,10 +71,10 @@ pub(super) fn tiny(facts: &Facts<'_>) -> Vec<Found> {
             .to_string(),
         stage: Some(most.attempt.0),
         seconds: all.iter().map(TinyTasks::seconds).sum(),
-        saving: Saving {
+        remedy: Remedy::Saving(Saving {
             tasks: all.iter().flat_map(|one| one.more.clone()).collect(),
             ..Saving::default()
-        },
+        }),
     };
     vec![found]
 }
@@ -137,10 +137,10 @@ pub(super) fn few(facts: &Facts<'_>) -> Vec<Found> {
                 value: better.to_string(),
                 stage: Some(attempt.0),
                 seconds: whole,
-                saving: Saving {
+                remedy: Remedy::Saving(Saving {
                     tasks: spread.collect(),
                     ..Saving::default()
-                },
+                }),
             }
         })
     });

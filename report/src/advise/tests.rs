@@ -27,11 +27,17 @@ fn each_rule_is_explained_and_has_a_job() {
     for rule in RULES.iter() {
         let name = name(rule);
         assert!(kinds.insert(rule.kind), "{name} is there twice");
-        let [least, likely, most] = rule.saves;
-        let row = format!(
-            "| {:.0}% | {least}, {likely}, {most} |",
-            100.0 * rule.at_least
-        );
+        let shares = match rule.saves {
+            Some([least, likely, most]) => {
+                assert!(
+                    0.0 < least && least <= likely && likely <= most && most <= 1.0,
+                    "{name}"
+                );
+                format!("{least}, {likely}, {most}")
+            }
+            None => "the replay".to_owned(),
+        };
+        let row = format!("| {:.0}% | {shares} |", 100.0 * rule.at_least);
         let has_row = |line: &str| line.starts_with(&format!("| [{name}]")) && line.ends_with(&row);
         assert!(
             docs.lines().any(has_row),
@@ -39,10 +45,6 @@ fn each_rule_is_explained_and_has_a_job() {
         );
         assert!(docs.contains(&format!("\n### {name}\n")), "{name}");
         assert!(jobs.contains(&format!("rule = \"{name}\"\n")), "{name}");
-        assert!(
-            0.0 < least && least <= likely && likely <= most && most <= 1.0,
-            "{name}"
-        );
     }
 }
 
@@ -90,5 +92,23 @@ fn a_side_whose_rows_must_all_come_out_is_not_broadcast() {
         };
         let found = broadcast_side(detail, side(left), side(right));
         assert_eq!(found.map(|(small, _)| small.bytes), expected, "{detail}");
+    }
+}
+
+#[test]
+fn only_conditions_on_values_let_files_be_skipped() {
+    for (pushed, expected) in [
+        ("PushedFilters: [], ReadSchema: struct<>", true),
+        ("PushedFilters: [IsNotNull(a), IsNotNull(b)], Read", true),
+        (
+            "PushedFilters: [IsNotNull(a), GreaterThan(a,3)], Read",
+            false,
+        ),
+        ("PushedFilters: [In(a, [1,2])], Read", false),
+        // Cut text.
+        ("PushedFilters: [IsNotNull(a), IsNot", false),
+        ("Format: Parquet", false),
+    ] {
+        assert_eq!(scans::has_no_condition(pushed), expected, "{pushed}");
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use unfuse_format::{HostRow, StageAttempt};
-use unfuse_postprocess::{Attributor, Group, Owner, PlanNode, table_name};
+use unfuse_postprocess::{Attributor, Group, Owner, Plan, PlanNode, table_name};
 use unfuse_sizing::what_if::Change;
 
 use super::operator::{cpu_of_nodes, plan_and_part};
@@ -21,16 +21,22 @@ const BYTES_OF_FILE: [f64; 2] = [1.5, 4.0];
 
 /// A table that would be cached.
 #[derive(Debug, Default)]
-pub(super) struct CachedTable {
+pub(crate) struct CachedTable {
     /// Its scans, and the nodes that make rows of what these put out.
-    pub(super) scans: Vec<CachedScan>,
+    pub(crate) scans: Vec<CachedScan>,
+    /// The CPU time of these nodes now, s.
+    pub(crate) cpu_s: f64,
+    /// Bytes that the cached rows take, at least and at most; none if unknown.
+    pub(crate) bytes: Option<[u64; 2]>,
+    /// Memory that Spark manages in all JVMs, bytes; 0 if unknown.
+    pub(crate) memory: u64,
     /// What the answer does not know.
     pub(super) notes: Vec<String>,
 }
 
 /// A node whose work is replaced by reading cached rows.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct CachedScan {
+pub(crate) struct CachedScan {
     /// Its number in the plan.
     pub(super) node: i32,
     /// The share of its CPU time that reading cached rows takes: the least, the most likely, the most.
@@ -66,7 +72,7 @@ impl CachedTable {
     ///
     /// # Errors
     /// If the plan is not known or has no such scan.
-    pub(super) fn find(
+    pub(crate) fn find(
         report: &Report<'_>,
         app: &str,
         query: i64,
@@ -106,11 +112,9 @@ impl CachedTable {
         for at in wanted.iter().copied() {
             let node = &plan.nodes[at];
             // Rows come out of the cache.
-            let parent = node.parent.filter(|parent| {
-                let above = plan.nodes.get(*parent);
-                above.is_some_and(|above| above.operator == "ColumnarToRow")
-            });
-            let replaced = [Some(at), parent].into_iter().flatten();
+            let replaced = [Some(at), above(plan, at, "ColumnarToRow")]
+                .into_iter()
+                .flatten();
             let replaced: Vec<usize> = replaced.filter(|at| cpu_ns[*at] > 0).collect();
             let replaced_ns: f64 = replaced.iter().map(|at| cpu_ns[*at] as f64).sum();
             if replaced.is_empty() {
@@ -123,6 +127,7 @@ impl CachedTable {
                     node.id
                 ));
             };
+            found.cpu_s += replaced_ns / 1e9;
             let values = rows * columns(&node.detail) as f64;
             found.scans.extend(replaced.iter().map(|at| CachedScan {
                 node: plan.nodes[*at].id,
@@ -157,18 +162,20 @@ impl CachedTable {
             let most = of_jvm.entry((&row.host, row.pid)).or_default();
             *most = (*most).max(row.memory_bytes.unwrap_or(0));
         }
-        let memory: u64 = of_jvm.values().fold(0, |sum, of| sum.saturating_add(*of));
-        self.notes.push(match (read > 0.0, memory > 0) {
-            (true, true) => {
-                let [least, most] = BYTES_OF_FILE.map(|factor| (factor * read) as u64);
+        self.memory = of_jvm.values().fold(0, |sum, of| sum.saturating_add(*of));
+        if read > 0.0 {
+            self.bytes = Some(BYTES_OF_FILE.map(|factor| (factor * read) as u64));
+        }
+        self.notes.push(match self.bytes {
+            Some([least, most]) if self.memory > 0 => {
                 format!(
                     "the cached rows take about {} to {}, judged by the {} of files that the tasks read; other columns of the \
                      table take more. Spark's memory is {}{}",
                     bytes(least),
                     bytes(most),
                     bytes(read as u64),
-                    bytes(memory),
-                    if most > memory {
+                    bytes(self.memory),
+                    if most > self.memory {
                         ". What does not fit is read again, so the table may not be worth caching"
                     } else {
                         ""
@@ -218,8 +225,17 @@ fn last_values(report: &Report<'_>, app: &str, part: &Part) -> HashMap<i64, i64>
     values
 }
 
+/// The node of a kind that gets the rows of another one, through nodes that only pass them on.
+pub(crate) fn above(plan: &Plan, at: usize, operator: &str) -> Option<usize> {
+    let mut parent = plan.nodes.get(at)?.parent?;
+    while plan.nodes.get(parent)?.operator == "InputAdapter" {
+        parent = plan.nodes[parent].parent?;
+    }
+    (plan.nodes[parent].operator == operator).then_some(parent)
+}
+
 /// Whether a node reads files.
-fn is_file_scan(node: &PlanNode) -> bool {
+pub(crate) fn is_file_scan(node: &PlanNode) -> bool {
     let mut words = node.operator.split_whitespace();
     match words.next() {
         Some("Scan") => words.next().is_some_and(|format| format != "ExistingRDD"),

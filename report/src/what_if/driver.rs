@@ -108,6 +108,34 @@ impl Driver {
     }
 }
 
+/// CPUs that each culprit used on all hosts while a query ran, on average.
+pub(super) fn used_cpus(workload: &Workload, victim: QueryId) -> BTreeMap<Culprit, f64> {
+    let mut used: BTreeMap<Culprit, f64> = BTreeMap::new();
+    let Some(whole) = workload.span_of(victim).filter(|span| span.seconds() > 0.0) else {
+        return used;
+    };
+    let tables = workload.tables();
+    let mut add = |culprit: Culprit, span: Span, seconds: f64| {
+        let both = span.intersection(whole).map_or(0.0, Span::seconds);
+        let part = both / span.seconds().max(1e-9);
+        *used.entry(culprit).or_default() += seconds * part / whole.seconds();
+    };
+    for row in tables
+        .known
+        .iter()
+        .filter(|row| row.resource == Resource::Cpu)
+    {
+        add(Source::Known(row.process).culprit(), row.span, row.units);
+    }
+    let of_tasks = tables.intervals.iter();
+    for row in of_tasks.filter(|row| row.kind == Kind::RunQueue) {
+        if let Some(task) = workload.task(row.task) {
+            add(Culprit::Query(task.stage.query), row.span, row.units);
+        }
+    }
+    used
+}
+
 /// The parts of a span in which none of the others is.
 fn without(whole: Span, mut others: Vec<Span>) -> Vec<Span> {
     others.sort_unstable_by_key(|span| span.start);

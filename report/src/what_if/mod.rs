@@ -10,6 +10,7 @@ mod operator;
 mod page;
 mod profile;
 mod saving;
+mod slots;
 mod spread;
 mod text;
 mod trials;
@@ -23,16 +24,18 @@ use unfuse_sizing::what_if::{Application, Change, Estimate, Floor, Model, PartKi
 
 use crate::words::{name, percent, shell};
 use crate::{Report, ReportError, application_index};
-use cache::CachedTable;
-use profile::{Source, is_local};
+use profile::Source;
+
 use spread::spread;
 use trials::{each, floors};
 
+pub(crate) use cache::{CachedTable, above, is_file_scan};
 pub(crate) use neighbour::{DIVISION, Neighbour, VictimWaits, without_each};
 pub(crate) use operator::StackOfStage;
 pub(crate) use page::what_ifs;
 pub use page::{QueryWhatIf, WhatIfSwitch};
-pub(crate) use saving::{Saving, estimates};
+pub(crate) use profile::is_local;
+pub(crate) use saving::{Remedy, Saving, estimates};
 pub use text::render;
 
 /// Beyond this distance of the replay from the measured time, as a share of that, an answer is not reliable.

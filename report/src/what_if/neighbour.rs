@@ -9,7 +9,7 @@ use unfuse_contention::{
 use unfuse_format::{ExecutionId, TaskRow};
 use unfuse_sizing::what_if::{Estimate, Model, Part, PartKind};
 
-use super::driver::Driver;
+use super::driver::{Driver, used_cpus};
 use super::profile::{Source, SpanMs, ms_within, ran_s};
 use super::warning;
 use crate::{Report, ReportError, stages};
@@ -35,6 +35,8 @@ pub(crate) struct Neighbour {
     tasks: BTreeMap<(Place, i64), f64>,
     /// The share of the driver's time that it costs.
     driver: f64,
+    /// CPUs that it used, on average, while the victim ran.
+    cpus: f64,
 }
 
 /// Number and attempt of a stage of the victim.
@@ -111,6 +113,7 @@ impl Neighbour {
             stages: BTreeMap::new(),
             tasks: victim.tasks.get(&culprit).cloned().unwrap_or_default(),
             driver: victim.driver.share(culprit),
+            cpus: victim.cpus.get(&culprit).copied().unwrap_or(0.0),
         };
         let mut lengthened: BTreeMap<Place, Lengthened> = BTreeMap::new();
         for path in victim.paths.get(&culprit).into_iter().flatten() {
@@ -164,6 +167,7 @@ impl Neighbour {
             range: DIVISION,
             frees_slots: self.frees_slots,
             driver: self.driver,
+            cpus: self.cpus,
             ..Part::new(self.query.map_or(PartKind::Other, PartKind::Query))
         }
     }
@@ -178,6 +182,8 @@ pub(crate) struct VictimWaits<'a> {
     /// Waits of single tasks whose cause is known, s, by Spark's id of the task.
     tasks: BTreeMap<Culprit, BTreeMap<(Place, i64), f64>>,
     driver: Driver,
+    /// CPUs that each culprit used, on average.
+    cpus: BTreeMap<Culprit, f64>,
     slots_help: bool,
     /// Queries whose tasks mostly compute.
     computing: BTreeSet<QueryId>,
@@ -223,6 +229,7 @@ impl<'a> VictimWaits<'a> {
             stages,
             tasks,
             driver: Driver::new(workload, victim),
+            cpus: used_cpus(workload, victim),
             slots_help: slots_help(workload, victim),
             computing: computing(workload),
         })

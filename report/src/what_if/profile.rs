@@ -8,13 +8,14 @@ use unfuse_format::{
 };
 use unfuse_postprocess::{Profile, StackMeanings, TaskInterval};
 use unfuse_sizing::what_if::{
-    Application, Change, Executor, Group, Part, PartKind, Query, SharedCpus, Stage, Task,
+    Application, Change, Executor, Group, Part, PartKind, Pool, Query, SharedCpus, Stage, Task,
 };
 
 use super::cache::CachedScan;
 use super::neighbour::Neighbour;
 use super::operator::OperatorTime;
 use super::saving::Saving;
+use super::slots::{is_cut_by_slots, pool_of};
 use crate::stages::{self, has_failed};
 use crate::wait::WaitFacts;
 use crate::{Report, ReportError};
@@ -152,6 +153,7 @@ impl<'a> Source<'a> {
                 }
                 task.parts
                     .extend(neighbours.iter().map(|other| other.seconds(key, row)));
+                task.parts.push(cpu_s(row));
             }
         }
         let stages: Vec<(i32, i32)> = application
@@ -166,23 +168,26 @@ impl<'a> Source<'a> {
         application
             .parts
             .extend(neighbours.iter().map(Neighbour::part));
+        application.parts.push(Part::new(PartKind::Cpu));
         Ok(application)
     }
 
-    /// The application, with what neighbours cost its tasks as the only parts.
+    /// The application, with what neighbours cost its tasks, and their CPU time, as the only parts.
     ///
     /// # Errors
     /// If the profile cannot be read.
     pub(super) fn beside(&self, neighbours: &[Neighbour]) -> Result<Application, ReportError> {
         let mut application = self.frame()?;
+        application.cpus = self.shared_cpus(&self.needed);
         for stage in &mut application.stages {
             let key = (stage.stage, stage.attempt);
             for (task, row) in stage.tasks.iter_mut().zip(self.tasks(key)) {
                 let parts = neighbours.iter().map(|other| other.seconds(key, row));
-                task.parts = parts.collect();
+                task.parts = parts.chain([cpu_s(row)]).collect();
             }
         }
-        application.parts = neighbours.iter().map(Neighbour::part).collect();
+        let parts = neighbours.iter().map(Neighbour::part);
+        application.parts = parts.chain([Part::new(PartKind::Cpu)]).collect();
         Ok(application)
     }
 
@@ -190,7 +195,7 @@ impl<'a> Source<'a> {
     ///
     /// # Errors
     /// If the profile cannot be read.
-    pub(super) fn with_savings(&self, savings: &[Saving]) -> Result<Application, ReportError> {
+    pub(super) fn with_savings(&self, savings: &[&Saving]) -> Result<Application, ReportError> {
         let mut application = self.frame()?;
         let mut work: Vec<OperatorTime> = savings
             .iter()
@@ -364,6 +369,8 @@ impl<'a> Source<'a> {
                 },
                 parents: row.map_or_else(Vec::new, |row| row.parents.clone()),
                 submitted_ms: row.and_then(|row| row.submitted_ms),
+                pool: row.map_or_else(Pool::default, pool_of),
+                splits: row.is_some_and(|row| is_cut_by_slots(self.report, row)),
                 tasks: tasks.collect(),
             }
         });
@@ -451,7 +458,7 @@ pub(super) fn ran_s(row: &TaskRow) -> f64 {
 }
 
 /// Whether all slots of an application are in its driver.
-pub(super) fn is_local(report: &Report<'_>, app: &str) -> bool {
+pub(crate) fn is_local(report: &Report<'_>, app: &str) -> bool {
     let mut own = report.tasks.iter().filter(|(id, _)| id.app == app);
     own.any(|(_, tasks)| tasks.iter().any(|task| task.executor == "driver"))
 }
@@ -462,10 +469,15 @@ pub(super) fn ms_within((from, to): SpanMs, task: &TaskRow) -> i64 {
     end.saturating_sub(task.launched_ms.max(from)).max(0)
 }
 
+/// CPU time of a task, s.
+fn cpu_s(task: &TaskRow) -> f64 {
+    stages::cpu_ns(task) as f64 / 1e9
+}
+
 /// CPU time of a task within a span, s: it is taken to use it evenly.
 fn cpu_within(span: SpanMs, task: &TaskRow) -> f64 {
     let ran = stages::duration_ms(task).max(1);
-    stages::cpu_ns(task) as f64 / 1e9 * (ms_within(span, task) as f64 / ran as f64)
+    cpu_s(task) * (ms_within(span, task) as f64 / ran as f64)
 }
 
 fn ms(ns: i64) -> i64 {

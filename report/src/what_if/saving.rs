@@ -2,13 +2,31 @@
 
 use std::collections::HashMap;
 
-use unfuse_sizing::what_if::{Estimate, Model, Part, PartKind};
+use unfuse_sizing::what_if::{Application, Change, Estimate, Model, Part, PartKind};
 
+use super::cache::CachedScan;
 use super::operator::StackOfStage;
 use super::profile::Source;
 use super::spread::spread;
 use super::{ONE_RUN, warning};
 use crate::{Report, ReportError};
+
+/// What a piece of advice changes in the recorded run.
+#[derive(Debug, Clone)]
+pub(crate) enum Remedy {
+    /// A part of the tasks' times goes.
+    Saving(Saving),
+    /// There are so many slots.
+    Slots(usize),
+    /// Scans read cached rows.
+    Cached(Vec<CachedScan>),
+}
+
+impl Default for Remedy {
+    fn default() -> Self {
+        Self::Saving(Saving::default())
+    }
+}
 
 /// Time of a query's tasks, a share of which a change takes out.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -50,17 +68,42 @@ pub(crate) fn estimates(
     report: &Report<'_>,
     app: &str,
     query: i64,
-    savings: &[Saving],
+    remedies: &[Remedy],
 ) -> Result<(Vec<Estimate>, f64, Option<String>), ReportError> {
-    let application = Source::new(report, app, Some(query)).with_savings(savings)?;
-    let (mut recorded, _) = application
-        .recorded(Some(query))
-        .map_err(ReportError::Refused)?;
+    let source = Source::new(report, app, Some(query));
     let between_runs = spread(report, app, query);
-    recorded.spread = between_runs.unwrap_or(0.0);
-    let model = Model::new(&recorded);
-    let each = 0..savings.len();
-    let each = each.map(|part| model.estimate(&model.without(part)));
-    let note = warning(model.error()).or(between_runs.is_none().then(|| ONE_RUN.to_owned()));
-    Ok((each.collect(), recorded.seconds, note))
+    let recorded = |application: Application| {
+        let (mut recorded, _) = application
+            .recorded(Some(query))
+            .map_err(ReportError::Refused)?;
+        recorded.spread = between_runs.unwrap_or(0.0);
+        Ok::<_, ReportError>(recorded)
+    };
+    let savings = remedies.iter().filter_map(|remedy| match remedy {
+        Remedy::Saving(saving) => Some(saving),
+        Remedy::Slots(_) | Remedy::Cached(_) => None,
+    });
+    let with_savings = recorded(source.with_savings(&savings.collect::<Vec<_>>())?)?;
+    let of_savings = Model::new(&with_savings);
+    let changed = |scans: &[CachedScan], changes: &[Change]| {
+        let recorded = recorded(source.application(Some(query), &[], scans)?)?;
+        let model = Model::new(&recorded);
+        Ok::<_, ReportError>(model.estimate(&model.scenario(changes)))
+    };
+    let mut part = 0..;
+    let each = remedies.iter().map(|remedy| match remedy {
+        Remedy::Saving(_) => {
+            let part = part.next().unwrap_or(0);
+            Ok(of_savings.estimate(&of_savings.without(part)))
+        }
+        Remedy::Slots(slots) => changed(&[], &[Change::Slots(*slots)]),
+        Remedy::Cached(scans) => {
+            let changes: Vec<Change> = scans.iter().map(|scan| scan.change()).collect();
+            changed(scans, &changes)
+        }
+    });
+    let each = each.collect::<Result<_, _>>()?;
+    let note = warning(of_savings.error());
+    let note = note.or(between_runs.is_none().then(|| ONE_RUN.to_owned()));
+    Ok((each, with_savings.seconds, note))
 }

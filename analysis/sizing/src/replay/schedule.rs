@@ -3,6 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, BinaryHeap};
 
+/// Tasks that begin again and again take at least this long, s: so that a replay ends soon.
+const LEAST_REPEATED_S: f64 = 0.02;
+
 /// A stage to schedule.
 #[derive(Default)]
 pub(crate) struct Work<'a> {
@@ -15,6 +18,12 @@ pub(crate) struct Work<'a> {
     /// How long after a slot was free each task is launched, s; below 0 if the driver launched it before it knew that. None
     /// for those that the list lacks.
     pub(crate) delays: &'a [f64],
+    /// The number of its pool. Slots go to the pool that has the fewest for its weight.
+    pub(crate) pool: usize,
+    /// The weight of its pool; 0 counts as 1.
+    pub(crate) weight: f64,
+    /// Whether its tasks begin again when all were launched, until all other stages have ended. Such a stage never ends.
+    pub(crate) repeats: bool,
 }
 
 /// Seconds, never NaN here, with an order.
@@ -86,6 +95,10 @@ struct Schedule<'a> {
     /// Stages with tasks to launch. Spark offers slots to the oldest stage first.
     ready: BTreeSet<usize>,
     ends: Vec<Option<f64>>,
+    /// Running tasks of each pool; empty if there is one pool.
+    pools: Vec<usize>,
+    /// Running tasks of stages that do not repeat.
+    finite: usize,
 }
 
 impl<'a> Schedule<'a> {
@@ -114,14 +127,42 @@ impl<'a> Schedule<'a> {
             launched: vec![0; works.len()],
             ready: BTreeSet::new(),
             ends: vec![None; works.len()],
+            pools: match works.iter().map(|work| work.pool).max() {
+                None | Some(0) => Vec::new(),
+                Some(last) => vec![0; last + 1],
+            },
+            finite: 0,
         }
+    }
+
+    /// Whether anything is left but stages that repeat.
+    fn has_more(&self) -> bool {
+        let is_finite = |stage: &usize| !self.works[*stage].repeats;
+        self.finite > 0 || !self.begins.is_empty() || self.ready.iter().any(is_finite)
+    }
+
+    /// The stage that gets the next free slot.
+    fn next(&self) -> Option<usize> {
+        if self.pools.is_empty() {
+            return self.ready.first().copied();
+        }
+        let used = |stage: &usize| {
+            let work = &self.works[*stage];
+            let weight = if work.weight > 0.0 { work.weight } else { 1.0 };
+            self.pools[work.pool] as f64 / weight
+        };
+        // The first of those with the same use is the oldest.
+        self.ready
+            .iter()
+            .min_by(|a, b| used(a).total_cmp(&used(b)))
+            .copied()
     }
 
     fn run(&mut self, slots: usize) {
         let mut now = 0.0;
-        loop {
+        while self.has_more() {
             while self.running.len() < slots
-                && let Some(&stage) = self.ready.first()
+                && let Some(stage) = self.next()
             {
                 self.launch(stage, now);
             }
@@ -148,17 +189,31 @@ impl<'a> Schedule<'a> {
     }
 
     fn launch(&mut self, stage: usize, now: f64) {
-        let (work, task) = (&self.works[stage], self.launched[stage]);
+        let work = &self.works[stage];
+        let task = self.launched[stage] % work.tasks.len();
         let delay = work.delays.get(task).copied().unwrap_or(0.0);
-        let end = now + (delay + work.tasks[task]).max(0.0);
+        let least = if work.repeats { LEAST_REPEATED_S } else { 0.0 };
+        let end = now + (delay + work.tasks[task]).max(least);
         self.launched[stage] += 1;
         self.running.push(Reverse((Seconds(end), stage)));
-        if self.launched[stage] == work.tasks.len() {
+        self.finite += usize::from(!work.repeats);
+        if self.launched[stage] == work.tasks.len() && !work.repeats {
             self.ready.remove(&stage);
+        }
+        if let Some(running) = self.pools.get_mut(work.pool) {
+            *running += 1;
         }
     }
 
     fn task_ended(&mut self, stage: usize, now: f64) {
+        let work = &self.works[stage];
+        if let Some(running) = self.pools.get_mut(work.pool) {
+            *running -= 1;
+        }
+        if work.repeats {
+            return;
+        }
+        self.finite -= 1;
         self.left[stage] -= 1;
         if self.left[stage] == 0 {
             self.stage_ended(stage, now);
@@ -198,5 +253,44 @@ impl<'a> Schedule<'a> {
             return self.stage_ended(stage, now);
         }
         self.ready.insert(stage);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stage(tasks: usize, pool: usize, weight: f64) -> Work<'static> {
+        Work {
+            tasks: vec![1.0; tasks],
+            pool,
+            weight,
+            ..Work::default()
+        }
+    }
+
+    #[test]
+    fn pools_share_slots_by_their_weights() {
+        // Three of four slots for the second: it ends after 4 s, and the first has 8 tasks left for 4 slots.
+        let works = [stage(12, 0, 1.0), stage(12, 1, 3.0)];
+        assert_eq!(ends(&works, 4), [Some(6.0), Some(4.0)]);
+        // In one pool the oldest comes first.
+        let works = [stage(12, 0, 1.0), stage(12, 0, 3.0)];
+        assert_eq!(ends(&works, 4), [Some(3.0), Some(6.0)]);
+    }
+
+    #[test]
+    fn a_stage_that_repeats_keeps_its_share_until_the_others_have_ended() {
+        let mut works = [stage(1, 0, 1.0), stage(12, 1, 1.0)];
+        assert_eq!(ends(&works, 4)[1], Some(4.0));
+        works[0].repeats = true;
+        assert_eq!(ends(&works, 4), [None, Some(6.0)]);
+        // Alone, and beside a stage that never begins, it does not keep the replay from ending.
+        works[1].after = &[1];
+        assert_eq!(ends(&works, 4), [None, None]);
+        // Tasks that take no time take some.
+        works[0].tasks = vec![0.0];
+        works[1].after = &[];
+        assert!(ends(&works, 4)[1].is_some());
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use unfuse_format::counted;
 
-use super::{Group, Part, Recorded, RecordedStage, RecordedTask, SharedCpus};
+use super::{Group, Part, Pool, Recorded, RecordedStage, RecordedTask, SharedCpus};
 
 /// Most slots that an application is believed to have.
 const MOST_SLOTS: u64 = 1_000_000;
@@ -71,6 +71,10 @@ pub struct Stage {
     pub parents: Vec<i32>,
     /// Its submission.
     pub submitted_ms: Option<i64>,
+    /// The scheduler pool that it was submitted to.
+    pub pool: Pool,
+    /// Whether Spark cuts its input by the number of slots, unless there is much of it.
+    pub splits: bool,
     /// Its task attempts that ended.
     pub tasks: Vec<Task>,
 }
@@ -121,7 +125,10 @@ impl Application {
         // Samples of a part are by stage, so all stages keep their places.
         for stage in &self.stages {
             let own = query.is_none_or(|query| stage.group == Group::Query(query));
-            recorded.stages.push(self.stage(stage, own, (from, to)));
+            let mut stage = self.stage(stage, own, (from, to));
+            // With many more tasks than slots, something else limits their size.
+            stage.splits &= stage.tasks.len() <= recorded.slots + 1;
+            recorded.stages.push(stage);
         }
         self.sort(&mut recorded);
         self.add_notes(query, &recorded, &mut notes);
@@ -263,6 +270,8 @@ impl Application {
             own,
             parents: stage.parents.clone(),
             submitted: stage.submitted_ms.map(|ms| seconds(from, ms.max(from))),
+            pool: stage.pool.clone(),
+            splits: stage.splits,
             tasks: tasks.collect(),
         }
     }

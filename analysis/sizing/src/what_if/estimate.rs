@@ -41,11 +41,12 @@ pub struct Estimate {
 }
 
 impl Model<'_> {
-    /// The time in a scenario, with 95% intervals. They contain six sources of error:
+    /// The time in a scenario, with 95% intervals. They contain seven sources of error:
     ///
     /// * tasks of a stage differ: a bootstrap replaces each by one of similar length, the same in each call;
     /// * a part of a task is estimated from few samples;
     /// * overlapping work may save less than its share ([`Part::range`]);
+    /// * on more slots, stages whose input Spark cuts by the number of slots may keep their tasks;
     /// * with another number of slots, the waits for a CPU may stay as recorded; with fewer, they may vanish;
     /// * tasks share caches and memory: on fewer slots the same work may take less CPU time, and more slots may save nothing;
     /// * the replay of the unchanged run differs from the measured time.
@@ -68,8 +69,12 @@ impl Model<'_> {
         let own = (self.now() - self.recorded.seconds).abs();
         let below = (saves - drawn_low).max(0.0) + own;
         let above = (drawn_high - saves).max(0.0) + own;
-        let mut low = saves.min(least).min(no_waits).min(same_waits) - below;
-        let mut high = saves.max(most).max(no_waits).max(same_waits) + above;
+        let mut same_tasks = scenario.clone();
+        same_tasks.splits = false;
+        let same_tasks = self.now() - self.seconds(&same_tasks);
+        let ends = [least, most, no_waits, same_waits, same_tasks];
+        let mut low = ends.into_iter().fold(saves, f64::min) - below;
+        let mut high = ends.into_iter().fold(saves, f64::max) + above;
         if scenario.sharing.is_some() && scenario.slots > self.recorded.slots {
             low = low.min(0.0);
         }

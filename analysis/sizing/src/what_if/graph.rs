@@ -1,13 +1,16 @@
 //! Which stages wait for which, how long the driver takes between them, and how long tasks wait for their launch.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use super::{Group, Recorded, RecordedStage};
 use crate::replay::schedule::Seconds;
 
 /// A launch before its slot was free by more than this, s, is no overlap of messages but an unknown slot.
 const EARLIEST_LAUNCH: f64 = 0.1;
+
+/// The share of the time that counts as most of it.
+const MOSTLY: f64 = 0.8;
 
 /// What a stage waits for.
 #[derive(Debug, Default, PartialEq)]
@@ -20,14 +23,25 @@ pub(super) struct Place {
     pub(super) delays: Vec<f64>,
     /// Its tasks in the order of launch.
     pub(super) order: Vec<usize>,
+    /// The number of its pool.
+    pub(super) pool: usize,
+    /// Whether it is another query's, and had tasks to launch while tasks of the run's own stages waited for slots: it would use
+    /// slots that become free too.
+    pub(super) wants_slots: bool,
 }
 
 /// The places of all stages.
 pub(super) fn places(recorded: &Recorded) -> Vec<Place> {
     let ends: Vec<f64> = recorded.stages.iter().map(end).collect();
     let begins: Vec<f64> = recorded.stages.iter().map(begin).collect();
-    let mut places = Vec::with_capacity(recorded.stages.len());
+    let mut places: Vec<Place> = Vec::with_capacity(recorded.stages.len());
     let known = Known::new(&recorded.stages, &ends);
+    let pools: BTreeSet<&str> = recorded
+        .stages
+        .iter()
+        .map(|stage| &*stage.pool.name)
+        .collect();
+    let pools: Vec<&str> = pools.into_iter().collect();
     for (at, stage) in recorded.stages.iter().enumerate() {
         let after = if stage.own {
             known.before(at, begins[at])
@@ -47,6 +61,11 @@ pub(super) fn places(recorded: &Recorded) -> Vec<Place> {
             gap: (begins[at] - last).max(0.0),
             delays: Vec::new(),
             order,
+            pool: pools
+                .iter()
+                .position(|name| *name == stage.pool.name)
+                .unwrap_or(0),
+            wants_slots: !stage.own && wants_slots(recorded, begins[at], stage),
         });
     }
     add_delays(recorded, begins, &mut places);
@@ -64,6 +83,23 @@ fn begin(stage: &RecordedStage) -> f64 {
     let launches = stage.tasks.iter().map(|task| task.launched);
     let first = launches.fold(f64::INFINITY, f64::min);
     stage.submitted.unwrap_or(first).min(first).max(0.0)
+}
+
+/// Whether a stage had tasks to launch for most of the time in which tasks of the run's own stages were to be launched.
+fn wants_slots(recorded: &Recorded, begin: f64, stage: &RecordedStage) -> bool {
+    let last = last_launch(stage);
+    let (mut waited, mut both) = (0.0, 0.0);
+    for own in recorded.stages.iter().filter(|stage| stage.own) {
+        let (from, to) = (self::begin(own), last_launch(own));
+        waited += (to - from).max(0.0);
+        both += (to.min(last) - from.max(begin)).max(0.0);
+    }
+    waited > 0.0 && both > MOSTLY * waited
+}
+
+fn last_launch(stage: &RecordedStage) -> f64 {
+    let launches = stage.tasks.iter().map(|task| task.launched);
+    launches.fold(0.0, f64::max)
 }
 
 /// Stages by what they can be found by.

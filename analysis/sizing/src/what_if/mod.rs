@@ -38,6 +38,7 @@
 mod application;
 mod change;
 mod cpu_sharing;
+mod crowding;
 mod estimate;
 mod event_log;
 mod graph;
@@ -52,4 +53,6 @@ pub use change::Change;
 pub use estimate::Estimate;
 pub use event_log::from_event_log;
 pub use model::{Floor, Model, Scenario};
-pub use recorded::{Group, Part, PartKind, Recorded, RecordedStage, RecordedTask, SharedCpus};
+pub use recorded::{
+    Group, Part, PartKind, Pool, Recorded, RecordedStage, RecordedTask, SharedCpus,
+};

@@ -4,9 +4,10 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::cpu_sharing::CpuSharing;
+use super::crowding::Crowding;
 use super::graph::{Place, places};
 use super::{Change, PartKind, Recorded, RecordedStage, RecordedTask};
-use crate::replay::schedule::{Work, ends};
+use crate::replay::schedule::{self, Work};
 
 /// A recorded run that can be replayed.
 pub struct Model<'a> {
@@ -54,6 +55,10 @@ pub struct Scenario {
     whole: f64,
     /// Queries whose tasks are absent.
     without: Vec<i64>,
+    /// What the run's own tasks do to each other if neighbours are absent.
+    crowding: Option<Crowding>,
+    /// Whether stages have other tasks on more slots, see [`RecordedStage::splits`].
+    pub(super) splits: bool,
     /// Other waits for CPUs than recorded.
     pub(super) sharing: Option<CpuSharing>,
 }
@@ -110,6 +115,8 @@ impl<'a> Model<'a> {
             remaining: vec![1.0; recorded.parts.len()],
             whole: 1.0,
             without: Vec::new(),
+            crowding: None,
+            splits: true,
             sharing: None,
         };
         for change in changes {
@@ -137,6 +144,7 @@ impl<'a> Model<'a> {
                 _ => {}
             }
         }
+        scenario.crowding = Crowding::new(recorded, &scenario.remaining);
         if changes.contains(&Change::NoCpuWait) {
             // These waits are taken out once.
             let parts = recorded.parts.iter().zip(&mut scenario.remaining);
@@ -169,6 +177,7 @@ impl<'a> Model<'a> {
         if let Some(remaining) = scenario.remaining.get_mut(part) {
             *remaining = 0.0;
         }
+        scenario.crowding = Crowding::new(self.recorded, &scenario.remaining);
         scenario
     }
 
@@ -210,7 +219,10 @@ impl<'a> Model<'a> {
     ) -> f64 {
         let stages = &self.recorded.stages;
         let driver = self.driver(scenario);
-        let works: Vec<Work> = self
+        let recorded_slots = self.recorded.slots.max(1);
+        let others_gain = scenario.slots != usize::MAX
+            && (!scenario.without.is_empty() || scenario.slots > recorded_slots);
+        let mut works: Vec<Work> = self
             .places
             .iter()
             .enumerate()
@@ -219,19 +231,34 @@ impl<'a> Model<'a> {
                     .without
                     .iter()
                     .any(|query| stages[at].is_of(*query));
+                let is_split = scenario.splits
+                    && stages[at].splits
+                    && (recorded_slots + 1..usize::MAX).contains(&scenario.slots);
                 let (tasks, delays) = match is_there {
+                    true if is_split => {
+                        let more = scenario.slots as f64 / recorded_slots as f64;
+                        (split(&times(at), more), &[][..])
+                    }
                     true => scenario.spread(times(at), &place.delays),
                     false => (Vec::new(), &[][..]),
                 };
                 Work {
                     after: &place.after,
                     gap: place.gap * if stages[at].own { driver } else { 1.0 },
+                    repeats: others_gain && place.wants_slots && !tasks.is_empty(),
                     tasks,
                     delays,
+                    pool: place.pool,
+                    weight: stages[at].pool.weight,
                 }
             })
             .collect();
-        let ends = ends(&works, scenario.slots);
+        let mut ends = schedule::ends(&works, scenario.slots);
+        if let Some(crowding) = &scenario.crowding
+            && crowding.stretch(stages, &mut works, &ends, scenario.slots)
+        {
+            ends = schedule::ends(&works, scenario.slots);
+        }
         let own = ends.iter().zip(stages).filter(|(_, stage)| stage.own);
         let last = own.filter_map(|(end, _)| *end).fold(0.0, f64::max);
         last + self.tail * driver
@@ -249,6 +276,12 @@ impl<'a> Model<'a> {
     pub(super) fn order(&self, stage: usize) -> &[usize] {
         &self.places[stage].order
     }
+}
+
+/// The same work in so many times as many tasks, all alike.
+fn split(times: &[f64], more: f64) -> Vec<f64> {
+    let tasks = (times.len() as f64 * more).ceil().max(1.0);
+    vec![times.iter().sum::<f64>() / tasks; tasks as usize]
 }
 
 impl RecordedStage {

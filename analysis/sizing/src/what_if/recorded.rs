@@ -46,8 +46,30 @@ pub struct RecordedStage {
     pub parents: Vec<i32>,
     /// Submission; none if unknown.
     pub submitted: Option<f64>,
+    /// The scheduler pool that it was submitted to.
+    pub pool: Pool,
+    /// Whether it has about as many tasks as there are slots because Spark cuts its input by their number.
+    pub splits: bool,
     /// All its task attempts that ended, also those that failed.
     pub tasks: Vec<RecordedTask>,
+}
+
+/// A scheduler pool, which gets slots in proportion to its weight. Within a pool the oldest stage comes first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Pool {
+    /// Its name; empty if all stages are in one.
+    pub name: String,
+    /// Its weight, above 0.
+    pub weight: f64,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            weight: 1.0,
+        }
+    }
 }
 
 /// What submits stages.
@@ -101,6 +123,8 @@ pub enum PartKind {
     ScanWait(i32),
     /// Waits that a query caused.
     Query(i64),
+    /// CPU time of the task, whatever used it. No change is about it.
+    Cpu,
     /// Time that no [`Change`] is about, see [`Model::without`](super::Model::without).
     Other,
 }
@@ -117,6 +141,8 @@ pub struct Part {
     /// Of waits that a query caused: whether its slots are free without it, for tasks that can use them. More slots do not help
     /// while the CPUs are busy, unless the query itself keeps them busy.
     pub frees_slots: bool,
+    /// Of waits that a neighbour caused: CPUs that it used, on average, while what is asked about ran.
+    pub cpus: f64,
     /// The share of the driver's time, before the query's own stages and after the last, that goes with it, 0 to 1.
     pub driver: f64,
 }
@@ -129,6 +155,7 @@ impl Part {
             range: (1.0, 1.0),
             samples: Vec::new(),
             frees_slots: true,
+            cpus: 0.0,
             driver: 0.0,
         }
     }
@@ -143,6 +170,7 @@ impl PartKind {
             | Self::OperatorCpuWait(_)
             | Self::ScanWait(_)
             | Self::Query(_)
+            | Self::Cpu
             | Self::Other => false,
         }
     }

@@ -217,6 +217,84 @@ fn a_neighbour_takes_its_waits_and_its_slots_with_it() {
 }
 
 #[test]
+fn on_more_slots_spark_cuts_some_inputs_into_more_tasks() {
+    // As recorded, one large task and a small one.
+    let own = stage(0, 0.0, &[], vec![task(0.0, 3.0, &[]), task(3.0, 4.0, &[])]);
+    let mut run = recorded(4.0, 1, vec![own]);
+    assert_near(then(&run, &["slots=2"]), 3.0);
+    run.stages[0].splits = true;
+    assert_near(then(&run, &["slots=2"]), 2.0);
+    assert_near(then(&run, &["slots=4"]), 1.0);
+    // The critical path is that of the recorded tasks.
+    assert_near(then(&run, &["cores=inf"]), 3.0);
+    let model = Model::new(&run);
+    let change = "slots=2".parse().expect("a change");
+    let estimate = model.estimate(&model.scenario(&[change]));
+    assert!(estimate.then_high_s >= 3.0, "{estimate:?}");
+}
+
+/// A stage of tasks of 1 s, which has some slots for 4 s, and a pool of its own with the weight for that.
+fn for_4_s(query: i64, slots: usize, parts: &[f64]) -> RecordedStage {
+    let begins = (0..4 * slots).map(|at| (at / slots) as f64);
+    RecordedStage {
+        own: false,
+        group: Group::Query(query),
+        pool: Pool {
+            name: query.to_string(),
+            weight: slots as f64,
+        },
+        ..stage(
+            9,
+            0.0,
+            &[],
+            begins.map(|from| task(from, from + 1.0, parts)).collect(),
+        )
+    }
+}
+
+/// Tasks of 1 s of CPU time, one after the other on the only slot that others leave.
+fn on_one_slot(slots: usize, others: Vec<RecordedStage>) -> Recorded {
+    let own = RecordedStage {
+        own: true,
+        ..for_4_s(1, 1, &[0.0, 1.0])
+    };
+    let stages = others.into_iter().chain([own]).collect();
+    let mut run = recorded(4.0, slots, stages);
+    run.parts = vec![Part::new(PartKind::Query(7)), Part::new(PartKind::Cpu)];
+    run
+}
+
+#[test]
+fn tasks_that_get_the_slots_of_a_neighbour_wait_for_each_other() {
+    let mut run = on_one_slot(4, vec![for_4_s(7, 3, &[])]);
+    assert_near(Model::new(&run).now(), 4.0);
+    assert_near(then(&run, &["without-query=7"]), 1.0);
+    // Two CPUs cannot do the work of four tasks in less than 2 s.
+    run.cpus = Some(SharedCpus {
+        count: 2.0,
+        others: 1.0,
+    });
+    run.parts[0].cpus = 1.0;
+    assert_near(then(&run, &["without-query=7"]), 2.0);
+    // Others use a CPU too: four of five parts are for the tasks.
+    run.parts[0].cpus = 0.0;
+    assert_near(then(&run, &["without-query=7"]), 2.5);
+}
+
+#[test]
+fn another_query_that_waits_for_slots_takes_its_share_of_those_that_become_free() {
+    let run = on_one_slot(7, vec![for_4_s(7, 5, &[]), for_4_s(8, 1, &[])]);
+    assert_near(Model::new(&run).now(), 4.0);
+    // Three of seven slots.
+    assert_near(then(&run, &["without-query=7"]), 2.0);
+    // One that has no more tasks does not.
+    let mut long = for_4_s(8, 1, &[]);
+    long.tasks = vec![task(0.0, 4.0, &[])];
+    let run = on_one_slot(7, vec![for_4_s(7, 5, &[]), long]);
+    assert_near(then(&run, &["without-query=7"]), 1.0);
+}
+
+#[test]
 fn a_neighbour_takes_its_share_of_the_drivers_time_with_it() {
     let mut run = join();
     run.parts = vec![Part {
