@@ -9,6 +9,9 @@ use super::graph::{Place, places};
 use super::{Change, PartKind, Recorded, RecordedStage, RecordedTask};
 use crate::replay::schedule::{self, Work};
 
+/// More tasks than this Spark hardly makes of what were a few.
+const MOST_SPLIT: usize = 1_000;
+
 /// A recorded run that can be replayed.
 pub struct Model<'a> {
     pub(super) recorded: &'a Recorded,
@@ -220,36 +223,32 @@ impl<'a> Model<'a> {
         let stages = &self.recorded.stages;
         let driver = self.driver(scenario);
         let recorded_slots = self.recorded.slots.max(1);
-        let others_gain = scenario.slots != usize::MAX
-            && (!scenario.without.is_empty() || scenario.slots > recorded_slots);
+        let has_more_slots = (recorded_slots + 1..usize::MAX).contains(&scenario.slots);
+        let others_gain =
+            has_more_slots || (scenario.slots == recorded_slots && !scenario.without.is_empty());
         let mut works: Vec<Work> = self
             .places
             .iter()
             .enumerate()
             .map(|(at, place)| {
-                let is_there = !scenario
-                    .without
-                    .iter()
-                    .any(|query| stages[at].is_of(*query));
-                let is_split = scenario.splits
-                    && stages[at].splits
-                    && (recorded_slots + 1..usize::MAX).contains(&scenario.slots);
-                let (tasks, delays) = match is_there {
-                    true if is_split => {
-                        let more = scenario.slots as f64 / recorded_slots as f64;
-                        (split(&times(at), more), &[][..])
-                    }
-                    true => scenario.spread(times(at), &place.delays),
-                    false => (Vec::new(), &[][..]),
+                let stage = &stages[at];
+                let is_absent = scenario.without.iter().any(|query| stage.is_of(*query));
+                let (tasks, delays) = if is_absent {
+                    (Vec::new(), &[][..])
+                } else if scenario.splits && stage.splits && has_more_slots {
+                    let more = scenario.slots as f64 / recorded_slots as f64;
+                    (split(&times(at), more), &[][..])
+                } else {
+                    scenario.spread(times(at), &place.delays)
                 };
                 Work {
                     after: &place.after,
-                    gap: place.gap * if stages[at].own { driver } else { 1.0 },
+                    gap: place.gap * if stage.own { driver } else { 1.0 },
                     repeats: others_gain && place.wants_slots && !tasks.is_empty(),
                     tasks,
                     delays,
                     pool: place.pool,
-                    weight: stages[at].pool.weight,
+                    weight: stage.pool.weight,
                 }
             })
             .collect();
@@ -280,8 +279,9 @@ impl<'a> Model<'a> {
 
 /// The same work in so many times as many tasks, all alike.
 fn split(times: &[f64], more: f64) -> Vec<f64> {
-    let tasks = (times.len() as f64 * more).ceil().max(1.0);
-    vec![times.iter().sum::<f64>() / tasks; tasks as usize]
+    let tasks = (times.len() as f64 * more).ceil() as usize;
+    let tasks = tasks.min(MOST_SPLIT).max(times.len()).max(1);
+    vec![times.iter().sum::<f64>() / tasks as f64; tasks]
 }
 
 impl RecordedStage {
