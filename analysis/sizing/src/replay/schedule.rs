@@ -6,6 +6,9 @@ use std::collections::{BTreeSet, BinaryHeap};
 /// Tasks that begin again and again take at least this long, s: so that a replay ends soon.
 const LEAST_REPEATED_S: f64 = 0.02;
 
+/// Most launches of such a stage, for the same reason.
+const MOST_REPEATED: usize = 100_000;
+
 /// A stage to schedule.
 #[derive(Default)]
 pub(crate) struct Work<'a> {
@@ -78,6 +81,13 @@ pub(crate) fn ends(works: &[Work], slots: usize) -> Vec<Option<f64>> {
     schedule.ends
 }
 
+/// Tasks of a pool.
+#[derive(Clone, Default)]
+struct PoolUse {
+    running: usize,
+    launched: usize,
+}
+
 /// The state of list scheduling at one moment.
 struct Schedule<'a> {
     works: &'a [Work<'a>],
@@ -95,8 +105,8 @@ struct Schedule<'a> {
     /// Stages with tasks to launch. Spark offers slots to the oldest stage first.
     ready: BTreeSet<usize>,
     ends: Vec<Option<f64>>,
-    /// Running tasks of each pool; empty if there is one pool.
-    pools: Vec<usize>,
+    /// Empty if there is one pool.
+    pools: Vec<PoolUse>,
     /// Running tasks of stages that do not repeat.
     finite: usize,
 }
@@ -129,7 +139,7 @@ impl<'a> Schedule<'a> {
             ends: vec![None; works.len()],
             pools: match works.iter().map(|work| work.pool).max() {
                 None | Some(0) => Vec::new(),
-                Some(last) => vec![0; last + 1],
+                Some(last) => vec![PoolUse::default(); last + 1],
             },
             finite: 0,
         }
@@ -141,20 +151,24 @@ impl<'a> Schedule<'a> {
         self.finite > 0 || !self.begins.is_empty() || self.ready.iter().any(is_finite)
     }
 
-    /// The stage that gets the next free slot.
+    /// The stage that gets the next free slot: of the pool with the fewest slots for its weight, or if that is the same, the fewest
+    /// launches; within a pool first the stages that end, then the oldest.
     fn next(&self) -> Option<usize> {
+        let repeats = |stage: &usize| self.works[*stage].repeats;
         if self.pools.is_empty() {
-            return self.ready.first().copied();
+            let mut finite = self.ready.iter().filter(|stage| !repeats(stage));
+            return finite.next().or_else(|| self.ready.first()).copied();
         }
         let used = |stage: &usize| {
             let work = &self.works[*stage];
             let weight = if work.weight > 0.0 { work.weight } else { 1.0 };
-            self.pools[work.pool] as f64 / weight
+            let pool = &self.pools[work.pool];
+            [pool.running, pool.launched].map(|count| Seconds(count as f64 / weight))
         };
         // The first of those with the same use is the oldest.
-        self.ready
-            .iter()
-            .min_by(|a, b| used(a).total_cmp(&used(b)))
+        let ready = self.ready.iter();
+        ready
+            .min_by(|a, b| used(a).cmp(&used(b)).then(repeats(a).cmp(&repeats(b))))
             .copied()
     }
 
@@ -197,18 +211,24 @@ impl<'a> Schedule<'a> {
         self.launched[stage] += 1;
         self.running.push(Reverse((Seconds(end), stage)));
         self.finite += usize::from(!work.repeats);
-        if self.launched[stage] == work.tasks.len() && !work.repeats {
+        let most = if work.repeats {
+            MOST_REPEATED
+        } else {
+            work.tasks.len()
+        };
+        if self.launched[stage] >= most {
             self.ready.remove(&stage);
         }
-        if let Some(running) = self.pools.get_mut(work.pool) {
-            *running += 1;
+        if let Some(pool) = self.pools.get_mut(work.pool) {
+            pool.running += 1;
+            pool.launched += 1;
         }
     }
 
     fn task_ended(&mut self, stage: usize, now: f64) {
         let work = &self.works[stage];
-        if let Some(running) = self.pools.get_mut(work.pool) {
-            *running -= 1;
+        if let Some(pool) = self.pools.get_mut(work.pool) {
+            pool.running -= 1;
         }
         if work.repeats {
             return;
@@ -288,6 +308,15 @@ mod tests {
         // Alone, and beside a stage that never begins, it does not keep the replay from ending.
         works[1].after = &[1];
         assert_eq!(ends(&works, 4), [None, None]);
+        // Older, and on the only slot, with one pool and with two, and a weight that no pool has.
+        for (pool, weight) in [(1, 1.0), (0, 1.0), (0, 1e12)] {
+            let mut works = [stage(1, pool, weight), stage(3, 1, 1.0)];
+            works[0].repeats = true;
+            assert!(ends(&works, 1)[1].is_some(), "{pool} {weight}");
+        }
+        let mut one_pool = [stage(1, 0, 1.0), stage(3, 0, 1.0)];
+        one_pool[0].repeats = true;
+        assert_eq!(ends(&one_pool, 1), [None, Some(3.0)]);
         // Tasks that take no time take some.
         works[0].tasks = vec![0.0];
         works[1].after = &[];

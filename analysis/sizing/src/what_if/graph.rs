@@ -85,11 +85,15 @@ fn begin(stage: &RecordedStage) -> f64 {
     stage.submitted.unwrap_or(first).min(first).max(0.0)
 }
 
-/// Whether a stage had tasks to launch for most of the time in which tasks of the run's own stages were to be launched.
+/// Whether a stage of another pool had tasks to launch for most of the time in which tasks of the run's own stages were to be
+/// launched. Within a pool the oldest stage comes first, with the tasks that it had.
 fn wants_slots(recorded: &Recorded, begin: f64, stage: &RecordedStage) -> bool {
     let last = last_launch(stage);
     let (mut waited, mut both) = (0.0, 0.0);
     for own in recorded.stages.iter().filter(|stage| stage.own) {
+        if own.pool.name == stage.pool.name {
+            return false;
+        }
         let (from, to) = (self::begin(own), last_launch(own));
         waited += (to - from).max(0.0);
         both += (to.min(last) - from.max(begin)).max(0.0);

@@ -283,14 +283,14 @@ fn tasks_that_get_the_slots_of_a_neighbour_wait_for_each_other() {
 
 #[test]
 fn another_query_that_waits_for_slots_takes_its_share_of_those_that_become_free() {
-    let run = on_one_slot(7, vec![for_4_s(7, 5, &[]), for_4_s(8, 1, &[])]);
+    let run = on_one_slot(6, vec![for_4_s(7, 4, &[]), for_4_s(8, 1, &[])]);
     assert_near(Model::new(&run).now(), 4.0);
-    // Three of seven slots.
+    // Three of six slots.
     assert_near(then(&run, &["without-query=7"]), 2.0);
     // One that has no more tasks does not.
     let mut long = for_4_s(8, 1, &[]);
     long.tasks = vec![task(0.0, 4.0, &[])];
-    let run = on_one_slot(7, vec![for_4_s(7, 5, &[]), long]);
+    let run = on_one_slot(6, vec![for_4_s(7, 4, &[]), long]);
     assert_near(then(&run, &["without-query=7"]), 1.0);
 }
 
