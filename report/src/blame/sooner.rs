@@ -37,7 +37,7 @@ impl Answer {
             _ => None,
         };
         let asked = (victim, split);
-        let waits = VictimWaits::new(report, app, workload, &input.spark_tasks, asked)?;
+        let waits = VictimWaits::new(report, app, workload, input, asked)?;
         let mut tried = Vec::new();
         let mut neighbours = Vec::new();
         for (at, row) in self.ranked.iter().enumerate() {

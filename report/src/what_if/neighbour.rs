@@ -1,10 +1,11 @@
 //! The waits of a query's tasks that a neighbour caused, as `unfuse blame` attributes them.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use unfuse_contention::{
-    Blame, BlockedTime, Culprit, Explanation, Kind, Options, QueryId, Resource, Split, StageId,
-    StageIndex, TaskId, TaskWaits, VictimStages, Workload,
+    Blame, BlockedTime, Culprit, Explanation, Input, Kind, Options, QueryId, Resource, Split,
+    StageId, StageIndex, TaskId, TaskWaits, VictimStages, Workload,
 };
 use unfuse_format::{ExecutionId, TaskRow};
 use unfuse_sizing::what_if::{Estimate, Model, Part, PartKind};
@@ -37,6 +38,8 @@ pub(crate) struct Neighbour {
     driver: f64,
     /// CPUs that it used, on average, while the victim ran.
     cpus: f64,
+    /// Of all queries beside the victim, see [`VictimWaits`].
+    runnable: Arc<BTreeMap<i64, f64>>,
 }
 
 /// Number and attempt of a stage of the victim.
@@ -83,15 +86,15 @@ impl Neighbour {
         let [Some(of_victim), Some(of_query)] = names else {
             return refused(format!("query {query} or query {victim} has no stages"));
         };
-        let input = index.input(BlockedTime::Measured, Some(&BTreeSet::from([of_victim])))?;
+        let mut input = index.input(BlockedTime::Measured, Some(&BTreeSet::from([of_victim])))?;
         if !input.waits_known {
             return refused(
                 "the profile has no waits, so who made a query wait is not known".to_owned(),
             );
         }
-        let workload = Workload::new(input.tables)?;
+        let workload = Workload::new(std::mem::take(&mut input.tables))?;
         let asked = (of_victim, Split::default());
-        let victim = VictimWaits::new(report, app, &workload, &input.spark_tasks, asked)?;
+        let victim = VictimWaits::new(report, app, &workload, &input, asked)?;
         let culprit = Culprit::Query(of_query);
         Ok(Self::from_waits(report, &victim, culprit, Some(query)))
     }
@@ -114,6 +117,7 @@ impl Neighbour {
             tasks: victim.tasks.get(&culprit).cloned().unwrap_or_default(),
             driver: victim.driver.share(culprit),
             cpus: victim.cpus.get(&culprit).copied().unwrap_or(0.0),
+            runnable: Arc::clone(&victim.runnable),
         };
         let mut lengthened: BTreeMap<Place, Lengthened> = BTreeMap::new();
         for path in victim.paths.get(&culprit).into_iter().flatten() {
@@ -161,6 +165,11 @@ impl Neighbour {
         (own + seconds.sum::<f64>()).min(ran_s(task))
     }
 
+    /// The share of their tasks' time in which queries beside the victim had or waited for a CPU, by SQL execution.
+    pub(super) fn runnable(&self) -> &BTreeMap<i64, f64> {
+        &self.runnable
+    }
+
     /// The part of the tasks' times.
     pub(super) fn part(&self) -> Part {
         Part {
@@ -185,12 +194,13 @@ pub(crate) struct VictimWaits<'a> {
     /// CPUs that each culprit used, on average.
     cpus: BTreeMap<Culprit, f64>,
     slots_help: bool,
-    /// Queries whose tasks mostly compute.
-    computing: BTreeSet<QueryId>,
+    demands: BTreeMap<QueryId, CpuDemand>,
+    /// The share of their tasks' time in which queries of the application had or waited for a CPU, by SQL execution.
+    runnable: Arc<BTreeMap<i64, f64>>,
 }
 
 impl<'a> VictimWaits<'a> {
-    /// Of a query of an application. `spark_tasks` has the ids that Spark gave its tasks.
+    /// Of a query of an application.
     ///
     /// # Errors
     /// If it would take too long.
@@ -198,7 +208,7 @@ impl<'a> VictimWaits<'a> {
         report: &Report<'_>,
         app: &'a str,
         workload: &Workload,
-        spark_tasks: &HashMap<TaskId, i64>,
+        input: &Input,
         (victim, split): (QueryId, Split),
     ) -> Result<Self, ReportError> {
         let (all, of_tasks) = caused_waits(workload, victim, split)?;
@@ -210,7 +220,7 @@ impl<'a> VictimWaits<'a> {
         }
         let mut tasks: BTreeMap<Culprit, BTreeMap<(Place, i64), f64>> = BTreeMap::new();
         for ((task, culprit), seconds) in of_tasks {
-            if let (Some(row), Some(number)) = (workload.task(task), spark_tasks.get(&task)) {
+            if let (Some(row), Some(number)) = (workload.task(task), input.spark_tasks.get(&task)) {
                 let its = tasks.entry(culprit).or_default();
                 *its.entry((place_of(row.stage), *number)).or_default() += seconds;
             }
@@ -223,15 +233,22 @@ impl<'a> VictimWaits<'a> {
                     .sum();
             }
         }
+        let demands = cpu_demands(workload);
+        let executions = input.executions.iter();
+        let runnable = executions.filter_map(|((of, execution), query)| {
+            let execution = execution.filter(|_| of == app)?;
+            Some((execution, demands.get(query)?.runnable()))
+        });
         Ok(Self {
             app,
+            runnable: Arc::new(runnable.collect()),
+            demands,
             paths,
             stages,
             tasks,
             driver: Driver::new(workload, victim),
             cpus: used_cpus(workload, victim),
             slots_help: slots_help(workload, victim),
-            computing: computing(workload),
         })
     }
 
@@ -243,8 +260,11 @@ impl<'a> VictimWaits<'a> {
     /// Whether a culprit's slots would be of use: CPUs were idle while the victim waited for slots, or the culprit computes, so that
     /// its CPUs come with its slots.
     pub(crate) fn frees_slots(&self, culprit: Culprit) -> bool {
-        let computes = matches!(culprit, Culprit::Query(query) if self.computing.contains(&query));
-        self.slots_help || computes
+        let demand = match culprit {
+            Culprit::Query(query) => self.demands.get(&query),
+            _ => None,
+        };
+        self.slots_help || demand.is_some_and(CpuDemand::computes)
     }
 }
 
@@ -328,30 +348,47 @@ fn slots_help(workload: &Workload, victim: QueryId) -> bool {
     waited_ns(Kind::SlotOnBusyCpu) <= waited_ns(Kind::Slot)
 }
 
-/// Queries whose tasks use a CPU for most of the time in which they do not wait for one.
-fn computing(workload: &Workload) -> BTreeSet<QueryId> {
-    let mut sums: BTreeMap<QueryId, (f64, f64)> = BTreeMap::new();
+/// How much the tasks of a query want a CPU.
+#[derive(Clone, Copy, Default)]
+struct CpuDemand {
+    /// Time of its tasks, s.
+    ran: f64,
+    /// CPU time, s.
+    used: f64,
+    /// Waits for a CPU, s.
+    waited: f64,
+}
+
+impl CpuDemand {
+    /// Whether the tasks use a CPU for most of the time in which they do not wait for one.
+    fn computes(&self) -> bool {
+        self.used > 0.5 * (self.ran - self.waited)
+    }
+
+    /// The share of the tasks' time in which they have or wait for a CPU, 0 to 1.
+    fn runnable(&self) -> f64 {
+        ((self.used + self.waited) / self.ran.max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
+    }
+}
+
+fn cpu_demands(workload: &Workload) -> BTreeMap<QueryId, CpuDemand> {
+    let mut demands: BTreeMap<QueryId, CpuDemand> = BTreeMap::new();
     let tables = workload.tables();
     for task in tables.tasks.iter().filter(|task| task.runs) {
-        let (ran, _) = sums.entry(task.stage.query).or_default();
-        *ran += task.span.seconds();
+        demands.entry(task.stage.query).or_default().ran += task.span.seconds();
     }
     for row in tables
         .intervals
         .iter()
         .filter(|row| row.kind == Kind::RunQueue)
     {
-        let Some(task) = workload.task(row.task) else {
-            continue;
-        };
-        let (ran, used) = sums.entry(task.stage.query).or_default();
-        *ran -= row.blocked_ns as f64 / 1e9;
-        *used += row.units;
+        if let Some(task) = workload.task(row.task) {
+            let demand = demands.entry(task.stage.query).or_default();
+            demand.waited += row.blocked_ns as f64 / 1e9;
+            demand.used += row.units;
+        }
     }
-    let computing = sums
-        .into_iter()
-        .filter(|(_, (ran, used))| *used > 0.5 * ran);
-    computing.map(|(query, _)| query).collect()
+    demands
 }
 
 /// How long a query takes without each of some neighbours, and a warning if that is not reliable.

@@ -169,6 +169,7 @@ impl<'a> Source<'a> {
             .parts
             .extend(neighbours.iter().map(Neighbour::part));
         application.parts.push(Part::new(PartKind::Cpu));
+        set_runnable(&mut application, &neighbours);
         Ok(application)
     }
 
@@ -188,6 +189,7 @@ impl<'a> Source<'a> {
         }
         let parts = neighbours.iter().map(Neighbour::part);
         application.parts = parts.chain([Part::new(PartKind::Cpu)]).collect();
+        set_runnable(&mut application, neighbours);
         Ok(application)
     }
 
@@ -371,6 +373,7 @@ impl<'a> Source<'a> {
                 submitted_ms: row.and_then(|row| row.submitted_ms),
                 pool: row.map_or_else(Pool::default, pool_of),
                 splits: row.is_some_and(|row| is_cut_by_slots(self.report, row)),
+                runnable: None,
                 tasks: tasks.collect(),
             }
         });
@@ -443,6 +446,18 @@ impl<'a> Source<'a> {
             (*key, share.collect())
         };
         self.needed.iter().map(share).collect()
+    }
+}
+
+/// Sets how much the stages of other queries want a CPU, as is known from the neighbours.
+fn set_runnable(application: &mut Application, neighbours: &[Neighbour]) {
+    let Some(known) = neighbours.first().map(Neighbour::runnable) else {
+        return;
+    };
+    for stage in &mut application.stages {
+        if let Group::Query(query) = stage.group {
+            stage.runnable = known.get(&query).copied();
+        }
     }
 }
 

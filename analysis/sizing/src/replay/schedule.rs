@@ -21,12 +21,32 @@ pub(crate) struct Work<'a> {
     /// How long after a slot was free each task is launched, s; below 0 if the driver launched it before it knew that. None
     /// for those that the list lacks.
     pub(crate) delays: &'a [f64],
-    /// The number of its pool. Slots go to the pool that has the fewest for its weight.
+    /// The number of its pool, in the order of their names. Slots go to the pool that has the fewest for its weight.
     pub(crate) pool: usize,
     /// The weight of its pool; 0 counts as 1.
     pub(crate) weight: f64,
     /// Whether its tasks begin again when all were launched, until all other stages have ended. Such a stage never ends.
     pub(crate) repeats: bool,
+    /// The share of its tasks' time in which they need a CPU, for [`Ran::beside`]; 0 for the stages that this is about.
+    pub(crate) runnable: f64,
+}
+
+/// When a stage ran.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Ran {
+    /// Its first launch, s.
+    pub(crate) from: f64,
+    /// Its end, s.
+    pub(crate) to: f64,
+    /// Tasks of other stages that needed a CPU meanwhile, on average.
+    pub(crate) beside: f64,
+}
+
+impl Ran {
+    /// From its first launch to its end, s.
+    pub(crate) fn seconds(self) -> f64 {
+        self.to - self.from
+    }
 }
 
 /// Seconds, never NaN here, with an order.
@@ -66,26 +86,25 @@ pub(crate) fn last(ends: &[Option<f64>]) -> f64 {
     ends.iter().flatten().copied().fold(0.0, f64::max)
 }
 
-/// When each stage ends on `slots` slots (at least one), s; none for stages in a cycle.
+/// When each stage ends on `slots` slots (at least one), s; none for stages that never end.
 pub(crate) fn ends(works: &[Work], slots: usize) -> Vec<Option<f64>> {
+    let ran = replay(works, slots).into_iter();
+    ran.map(|stage| Some(stage?.to)).collect()
+}
+
+/// When each stage runs on `slots` slots (at least one); none for stages that never end, such as those in a cycle.
+pub(crate) fn replay(works: &[Work], slots: usize) -> Vec<Option<Ran>> {
     let mut schedule = Schedule::new(works);
     let first: Vec<usize> = (0..works.len())
         .filter(|stage| schedule.waits_for[*stage] == 0)
         .collect();
     for stage in first {
-        if let Some(ended) = schedule.parents_ended(stage, 0.0) {
-            schedule.stage_ended(ended, 0.0);
+        if let Some(ended) = schedule.parents_ended(stage) {
+            schedule.stage_ended(ended);
         }
     }
     schedule.run(slots.max(1));
-    schedule.ends
-}
-
-/// Tasks of a pool.
-#[derive(Clone, Default)]
-struct PoolUse {
-    running: usize,
-    launched: usize,
+    schedule.ran
 }
 
 /// The state of list scheduling at one moment.
@@ -104,9 +123,16 @@ struct Schedule<'a> {
     launched: Vec<usize>,
     /// Stages with tasks to launch. Spark offers slots to the oldest stage first.
     ready: BTreeSet<usize>,
-    ends: Vec<Option<f64>>,
-    /// Empty if there is one pool.
-    pools: Vec<PoolUse>,
+    ran: Vec<Option<Ran>>,
+    /// When the first task of each stage was launched, and `demanded` then.
+    begun: Vec<Option<(f64, f64)>>,
+    /// Running tasks that need a CPU.
+    demand: f64,
+    /// The time up to which that is summed up in `demanded`, and the sum, s.
+    now: f64,
+    demanded: f64,
+    /// Running tasks of each pool; empty if there is one.
+    pools: Vec<usize>,
     /// Running tasks of stages that do not repeat.
     finite: usize,
 }
@@ -136,10 +162,14 @@ impl<'a> Schedule<'a> {
             left: works.iter().map(|work| work.tasks.len()).collect(),
             launched: vec![0; works.len()],
             ready: BTreeSet::new(),
-            ends: vec![None; works.len()],
+            ran: vec![None; works.len()],
+            begun: vec![None; works.len()],
+            demand: 0.0,
+            now: 0.0,
+            demanded: 0.0,
             pools: match works.iter().map(|work| work.pool).max() {
                 None | Some(0) => Vec::new(),
-                Some(last) => vec![PoolUse::default(); last + 1],
+                Some(last) => vec![0; last + 1],
             },
             finite: 0,
         }
@@ -151,8 +181,8 @@ impl<'a> Schedule<'a> {
         self.finite > 0 || !self.begins.is_empty() || self.ready.iter().any(is_finite)
     }
 
-    /// The stage that gets the next free slot: of the pool with the fewest slots for its weight, or if that is the same, the fewest
-    /// launches; within a pool first the stages that end, then the oldest.
+    /// The stage that gets the next free slot: of the pool with the fewest slots for its weight, or if that is the same, the first by
+    /// name, as in Spark's fair scheduler; within a pool first the stages that end, then the oldest.
     fn next(&self) -> Option<usize> {
         let repeats = |stage: &usize| self.works[*stage].repeats;
         if self.pools.is_empty() {
@@ -162,23 +192,19 @@ impl<'a> Schedule<'a> {
         let used = |stage: &usize| {
             let work = &self.works[*stage];
             let weight = if work.weight > 0.0 { work.weight } else { 1.0 };
-            let pool = &self.pools[work.pool];
-            [pool.running, pool.launched].map(|count| Seconds(count as f64 / weight))
+            let share = Seconds(self.pools[work.pool] as f64 / weight);
+            (share, work.pool, repeats(stage))
         };
         // The first of those with the same use is the oldest.
-        let ready = self.ready.iter();
-        ready
-            .min_by(|a, b| used(a).cmp(&used(b)).then(repeats(a).cmp(&repeats(b))))
-            .copied()
+        self.ready.iter().min_by_key(|stage| used(stage)).copied()
     }
 
     fn run(&mut self, slots: usize) {
-        let mut now = 0.0;
         while self.has_more() {
             while self.running.len() < slots
                 && let Some(stage) = self.next()
             {
-                self.launch(stage, now);
+                self.launch(stage);
             }
             let at = |heap: &BinaryHeap<Reverse<(Seconds, usize)>>| {
                 heap.peek().map(|Reverse((Seconds(at), _))| *at)
@@ -187,27 +213,32 @@ impl<'a> Schedule<'a> {
             match (at(&self.running), at(&self.begins)) {
                 (Some(end), begin) if begin.is_none_or(|begin| end <= begin) => {
                     let stage = self.running.pop().map(|Reverse((_, stage))| stage);
-                    now = end;
-                    stage
-                        .into_iter()
-                        .for_each(|stage| self.task_ended(stage, now));
+                    self.wait(end);
+                    stage.into_iter().for_each(|stage| self.task_ended(stage));
                 }
                 (_, Some(begin)) => {
                     let stage = self.begins.pop().map(|Reverse((_, stage))| stage);
-                    now = begin;
-                    stage.into_iter().for_each(|stage| self.begin(stage, now));
+                    self.wait(begin);
+                    stage.into_iter().for_each(|stage| self.begin(stage));
                 }
                 _ => return,
             }
         }
     }
 
-    fn launch(&mut self, stage: usize, now: f64) {
+    fn wait(&mut self, until: f64) {
+        self.demanded += self.demand * (until - self.now);
+        self.now = until;
+    }
+
+    fn launch(&mut self, stage: usize) {
         let work = &self.works[stage];
         let task = self.launched[stage] % work.tasks.len();
         let delay = work.delays.get(task).copied().unwrap_or(0.0);
         let least = if work.repeats { LEAST_REPEATED_S } else { 0.0 };
-        let end = now + (delay + work.tasks[task]).max(least);
+        let end = self.now + (delay + work.tasks[task]).max(least);
+        self.begun[stage].get_or_insert((self.now, self.demanded));
+        self.demand += work.runnable;
         self.launched[stage] += 1;
         self.running.push(Reverse((Seconds(end), stage)));
         self.finite += usize::from(!work.repeats);
@@ -220,15 +251,15 @@ impl<'a> Schedule<'a> {
             self.ready.remove(&stage);
         }
         if let Some(pool) = self.pools.get_mut(work.pool) {
-            pool.running += 1;
-            pool.launched += 1;
+            *pool += 1;
         }
     }
 
-    fn task_ended(&mut self, stage: usize, now: f64) {
+    fn task_ended(&mut self, stage: usize) {
         let work = &self.works[stage];
+        self.demand -= work.runnable;
         if let Some(pool) = self.pools.get_mut(work.pool) {
-            pool.running -= 1;
+            *pool -= 1;
         }
         if work.repeats {
             return;
@@ -236,29 +267,37 @@ impl<'a> Schedule<'a> {
         self.finite -= 1;
         self.left[stage] -= 1;
         if self.left[stage] == 0 {
-            self.stage_ended(stage, now);
+            self.stage_ended(stage);
         }
     }
 
-    fn stage_ended(&mut self, stage: usize, now: f64) {
+    fn stage_ended(&mut self, stage: usize) {
         let mut ended = vec![stage];
         while let Some(stage) = ended.pop() {
-            self.ends[stage] = Some(now);
+            let to = self.now;
+            let (from, before) = self.begun[stage].unwrap_or((to, 0.0));
+            let beside = if to > from {
+                (self.demanded - before) / (to - from)
+            } else {
+                0.0
+            };
+            self.ran[stage] = Some(Ran { from, to, beside });
             for at in 0..self.then[stage].len() {
                 let child = self.then[stage][at];
                 self.waits_for[child] -= 1;
                 if self.waits_for[child] == 0 {
-                    ended.extend(self.parents_ended(child, now));
+                    ended.extend(self.parents_ended(child));
                 }
             }
         }
     }
 
     /// Begins a stage after its gap. Returns it if it ends at once, as a stage without gap and tasks does.
-    fn parents_ended(&mut self, stage: usize, now: f64) -> Option<usize> {
+    fn parents_ended(&mut self, stage: usize) -> Option<usize> {
         let work = &self.works[stage];
         if work.gap > 0.0 {
-            self.begins.push(Reverse((Seconds(now + work.gap), stage)));
+            self.begins
+                .push(Reverse((Seconds(self.now + work.gap), stage)));
             return None;
         }
         if work.tasks.is_empty() {
@@ -268,9 +307,9 @@ impl<'a> Schedule<'a> {
         None
     }
 
-    fn begin(&mut self, stage: usize, now: f64) {
+    fn begin(&mut self, stage: usize) {
         if self.works[stage].tasks.is_empty() {
-            return self.stage_ended(stage, now);
+            return self.stage_ended(stage);
         }
         self.ready.insert(stage);
     }
@@ -294,6 +333,10 @@ mod tests {
         // Three of four slots for the second: it ends after 4 s, and the first has 8 tasks left for 4 slots.
         let works = [stage(12, 0, 1.0), stage(12, 1, 3.0)];
         assert_eq!(ends(&works, 4), [Some(6.0), Some(4.0)]);
+        // Of six slots five are for the weight 4: with four it has as many for its weight as the other, and its name comes first.
+        let mut works = [stage(48, 0, 4.0), stage(8, 1, 1.0)];
+        works[0].repeats = true;
+        assert_eq!(ends(&works, 6)[1], Some(8.0));
         // In one pool the oldest comes first.
         let works = [stage(12, 0, 1.0), stage(12, 0, 3.0)];
         assert_eq!(ends(&works, 4), [Some(3.0), Some(6.0)]);

@@ -75,6 +75,8 @@ pub struct Stage {
     pub pool: Pool,
     /// Whether Spark cuts its input by the number of slots, unless there is much of it.
     pub splits: bool,
+    /// See [`RecordedStage::runnable`].
+    pub runnable: Option<f64>,
     /// Its task attempts that ended.
     pub tasks: Vec<Task>,
 }
@@ -272,6 +274,7 @@ impl Application {
             submitted: stage.submitted_ms.map(|ms| seconds(from, ms.max(from))),
             pool: stage.pool.clone(),
             splits: stage.splits,
+            runnable: stage.runnable,
             tasks: tasks.collect(),
         }
     }

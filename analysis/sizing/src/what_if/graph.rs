@@ -3,7 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
-use super::{Group, Recorded, RecordedStage};
+use super::{Group, PartKind, Recorded, RecordedStage};
 use crate::replay::schedule::Seconds;
 
 /// A launch before its slot was free by more than this, s, is no overlap of messages but an unknown slot.
@@ -28,6 +28,8 @@ pub(super) struct Place {
     /// Whether it is another query's, and had tasks to launch while tasks of the run's own stages waited for slots: it would use
     /// slots that become free too.
     pub(super) wants_slots: bool,
+    /// Of another query's stage, the share of its tasks' time in which they need a CPU; else 0.
+    pub(super) runnable: f64,
 }
 
 /// The places of all stages.
@@ -36,6 +38,8 @@ pub(super) fn places(recorded: &Recorded) -> Vec<Place> {
     let begins: Vec<f64> = recorded.stages.iter().map(begin).collect();
     let mut places: Vec<Place> = Vec::with_capacity(recorded.stages.len());
     let known = Known::new(&recorded.stages, &ends);
+    let mut parts = recorded.parts.iter();
+    let cpu = parts.position(|part| part.kind == PartKind::Cpu);
     let pools: BTreeSet<&str> = recorded
         .stages
         .iter()
@@ -65,6 +69,7 @@ pub(super) fn places(recorded: &Recorded) -> Vec<Place> {
                 .iter()
                 .position(|name| *name == stage.pool.name)
                 .unwrap_or(0),
+            runnable: if stage.own { 0.0 } else { stage.needs_cpu(cpu) },
             wants_slots: !stage.own && wants_slots(recorded, begins[at], stage),
         });
     }

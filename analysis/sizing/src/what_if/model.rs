@@ -7,7 +7,7 @@ use super::cpu_sharing::CpuSharing;
 use super::crowding::Crowding;
 use super::graph::{Place, places};
 use super::{Change, PartKind, Recorded, RecordedStage, RecordedTask};
-use crate::replay::schedule::{self, Work};
+use crate::replay::schedule::{self, Ran, Work};
 
 /// More tasks than this Spark hardly makes of what were a few.
 const MOST_SPLIT: usize = 1_000;
@@ -19,6 +19,8 @@ pub struct Model<'a> {
     /// From the end of the last stage to the end of all, s.
     tail: f64,
     now: f64,
+    /// When each stage runs in the replay of the unchanged run.
+    ran: Vec<Option<Ran>>,
 }
 
 /// A bound that is an answer by itself.
@@ -85,12 +87,15 @@ impl<'a> Model<'a> {
             places: places(recorded),
             tail: 0.0,
             now: 0.0,
+            ran: Vec::new(),
         };
         let own = recorded.stages.iter().filter(|stage| stage.own);
         let tasks = own.flat_map(|stage| &stage.tasks);
         let last = tasks.map(|task| task.finished).fold(0.0, f64::max);
         model.tail = (recorded.seconds - last).max(0.0);
-        model.now = model.seconds(&model.scenario(&[]));
+        let unchanged = model.scenario(&[]);
+        model.ran = model.replay(&unchanged, |stage| model.times(&unchanged, stage));
+        model.now = model.end(&model.ran, &unchanged);
         model
     }
 
@@ -205,13 +210,15 @@ impl<'a> Model<'a> {
 
     /// How long the run takes in a scenario, s.
     pub fn seconds(&self, scenario: &Scenario) -> f64 {
-        self.seconds_with(scenario, |stage| {
-            let place = &self.places[stage];
-            let RecordedStage { tasks, own, .. } = &self.recorded.stages[stage];
-            let time =
-                |task: &usize| scenario.time(&tasks[*task], tasks.len(), &scenario.remaining, *own);
-            place.order.iter().map(time).collect()
-        })
+        self.seconds_with(scenario, |stage| self.times(scenario, stage))
+    }
+
+    /// The times of the tasks of a stage in a scenario, in the order of launch, s.
+    fn times(&self, scenario: &Scenario, stage: usize) -> Vec<f64> {
+        let RecordedStage { tasks, own, .. } = &self.recorded.stages[stage];
+        let time =
+            |task: &usize| scenario.time(&tasks[*task], tasks.len(), &scenario.remaining, *own);
+        self.places[stage].order.iter().map(time).collect()
     }
 
     /// The same with other times of the tasks of each stage, in the order of launch, s.
@@ -220,6 +227,19 @@ impl<'a> Model<'a> {
         scenario: &Scenario,
         times: impl Fn(usize) -> Vec<f64>,
     ) -> f64 {
+        self.end(&self.replay(scenario, times), scenario)
+    }
+
+    /// When the last own stage has ended, and the driver after it, s.
+    fn end(&self, ran: &[Option<Ran>], scenario: &Scenario) -> f64 {
+        let own = ran.iter().zip(&self.recorded.stages);
+        let own = own.filter(|(_, stage)| stage.own);
+        let last = own.filter_map(|(ran, _)| Some((*ran)?.to));
+        last.fold(0.0, f64::max) + self.tail * self.driver(scenario)
+    }
+
+    /// When each stage runs.
+    fn replay(&self, scenario: &Scenario, times: impl Fn(usize) -> Vec<f64>) -> Vec<Option<Ran>> {
         let stages = &self.recorded.stages;
         let driver = self.driver(scenario);
         let recorded_slots = self.recorded.slots.max(1);
@@ -249,18 +269,17 @@ impl<'a> Model<'a> {
                     delays,
                     pool: place.pool,
                     weight: stage.pool.weight,
+                    runnable: place.runnable,
                 }
             })
             .collect();
-        let mut ends = schedule::ends(&works, scenario.slots);
+        let mut ran = schedule::replay(&works, scenario.slots);
         if let Some(crowding) = &scenario.crowding
-            && crowding.stretch(stages, &mut works, &ends, scenario.slots)
+            && crowding.stretch(stages, &mut works, (&ran, &self.ran))
         {
-            ends = schedule::ends(&works, scenario.slots);
+            ran = schedule::replay(&works, scenario.slots);
         }
-        let own = ends.iter().zip(stages).filter(|(_, stage)| stage.own);
-        let last = own.filter_map(|(end, _)| *end).fold(0.0, f64::max);
-        last + self.tail * driver
+        ran
     }
 
     /// The share of the driver's time that remains.

@@ -50,6 +50,8 @@ pub struct RecordedStage {
     pub pool: Pool,
     /// Whether it has about as many tasks as there are slots because Spark cuts its input by their number.
     pub splits: bool,
+    /// Of another query's stage: the share of its tasks' time in which they had or waited for a CPU, 0 to 1; none if unknown.
+    pub runnable: Option<f64>,
     /// All its task attempts that ended, also those that failed.
     pub tasks: Vec<RecordedTask>,
 }

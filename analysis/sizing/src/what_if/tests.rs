@@ -287,6 +287,17 @@ fn another_query_that_waits_for_slots_takes_its_share_of_those_that_become_free(
     assert_near(Model::new(&run).now(), 4.0);
     // Three of six slots.
     assert_near(then(&run, &["without-query=7"]), 2.0);
+    // Three of them leave one of two CPUs to the three tasks on the other slots, and five leave a third of them to the last task.
+    let mut busy = run.clone();
+    busy.cpus = Some(SharedCpus {
+        count: 2.0,
+        others: 0.0,
+    });
+    busy.stages[1].runnable = Some(1.0);
+    assert_near(Model::new(&busy).now(), 4.0);
+    assert_near(then(&busy, &["without-query=7"]), 6.0);
+    busy.stages[1].runnable = Some(0.0);
+    assert_near(then(&busy, &["without-query=7"]), 2.0);
     // One that has no more tasks does not.
     let mut long = for_4_s(8, 1, &[]);
     long.tasks = vec![task(0.0, 4.0, &[])];
