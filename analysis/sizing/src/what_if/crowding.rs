@@ -22,6 +22,7 @@ impl Crowding {
         let gone = || {
             let gone = parts().zip(remaining).filter(|(_, left)| **left <= 0.0);
             gone.map(|(part, _)| part)
+                .filter(|part| part.kind.is_of_neighbour())
         };
         gone().next()?;
         let is_gone = |stage: &RecordedStage| {

@@ -61,7 +61,7 @@ pub struct Scenario {
     /// Queries whose tasks are absent.
     without: Vec<i64>,
     /// What the run's own tasks do to each other if neighbours are absent.
-    crowding: Option<Crowding>,
+    pub(super) crowding: Option<Crowding>,
     /// Whether stages have other tasks on more slots, see [`RecordedStage::splits`].
     pub(super) splits: bool,
     /// Other waits for CPUs than recorded.

@@ -177,6 +177,11 @@ impl PartKind {
         }
     }
 
+    /// Whether a neighbour caused it.
+    pub(super) fn is_of_neighbour(self) -> bool {
+        matches!(self, Self::Query(_) | Self::Other)
+    }
+
     /// The share of this part that remains after a change, 0 to 1; none if the change does not concern it.
     pub(super) fn remaining(self, change: &Change) -> Option<f64> {
         match (self, change) {

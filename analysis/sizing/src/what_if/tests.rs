@@ -276,6 +276,15 @@ fn tasks_that_get_the_slots_of_a_neighbour_wait_for_each_other() {
     });
     run.parts[0].cpus = 1.0;
     assert_near(then(&run, &["without-query=7"]), 2.0);
+    // No other change is limited by that.
+    let mut scan = run.clone();
+    scan.parts.push(Part::new(PartKind::ScanWait(3)));
+    let cached = Change::CachedScan {
+        node: 3,
+        remaining: 0.0,
+    };
+    let model = Model::new(&scan);
+    assert!(model.scenario(&[cached]).crowding.is_none());
     // Others use a CPU too: four of five parts are for the tasks.
     run.parts[0].cpus = 0.0;
     assert_near(then(&run, &["without-query=7"]), 2.5);
