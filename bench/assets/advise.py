@@ -111,6 +111,26 @@ def interpreted_code(_):
     return spark.sql(f"SELECT {columns} FROM lineitem WHERE l_orderkey % 4 = 0")
 
 
+def not_fused(_):
+    return spark.sql(
+        """SELECT l_returnflag, l_linestatus, sum(l_orderkey % 7 + l_partkey), max(l_suppkey * 2 + l_linenumber), count(*) FROM lineitem
+           WHERE l_partkey % 3 = 0 OR l_suppkey % 5 = 1 GROUP BY 1, 2"""
+    )
+
+
+def not_fused_join(_):
+    return spark.sql(
+        """SELECT s_nationkey, sum(l_linenumber + l_partkey % 11), count(*) FROM lineitem JOIN supplier ON l_suppkey = s_suppkey
+           WHERE l_linenumber > 1 GROUP BY 1"""
+    )
+
+
+def not_fused_wide(_):
+    """More columns than Spark fuses by default."""
+    columns = ", ".join(f"l_partkey + {n} c{n}" for n in range(110))
+    return spark.sql(f"SELECT *, {columns} FROM lineitem WHERE l_linenumber > 3 AND l_suppkey % 3 < 2")
+
+
 def tiny_tasks(_):
     return spark.sql("SELECT l_suppkey, count(*), sum(l_quantity) FROM lineitem GROUP BY 1")
 

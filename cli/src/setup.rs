@@ -1,7 +1,7 @@
 //! Installs what a demo or a test needs into the cache directory: a pinned PySpark with the data generators,
 //! and TPC-H data. Leaves existing directories alone.
 
-use std::fs::{self, File};
+use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -224,8 +224,15 @@ fn fill_once(
 /// Fills a folder, unless another process does so at this time. It waits for that process instead.
 fn fill_locked(folder: &Path, marker: &str, fill: impl FnOnce(&Path) -> Result<()>) -> Result<()> {
     let lock = File::create(folder.join("lock"))?;
-    lock.lock()
-        .with_context(|| format!("cannot lock {}", folder.display()))?;
+    let locked = match lock.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            let folder = folder.display();
+            eprintln!("unfuse: another process fills {folder}; waiting until it has ended");
+            lock.lock()
+        }
+        other => other.map_err(Into::into),
+    };
+    locked.with_context(|| format!("cannot lock {}", folder.display()))?;
     if !folder.join(marker).exists() {
         fill(folder)?;
         fs::write(folder.join(marker), "")?;

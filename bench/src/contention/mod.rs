@@ -24,8 +24,13 @@ use self::scenario::Case;
 use crate::spark::Spark;
 
 /// The code that all experiments with a running Spark measure.
-const MEASURES: [&str; 4] = [
+const MEASURES: [&str; 8] = [
     "analysis/contention/src",
+    // The seconds of the victim.
+    "analysis/sizing/src/what_if",
+    "analysis/sizing/src/replay",
+    "report/src/what_if",
+    "report/src/blame",
     "profiler",
     "jvmti-agent/src",
     "spark-patches/src",

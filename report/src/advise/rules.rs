@@ -24,6 +24,8 @@ pub enum RuleName {
     SmallFiles,
     /// Make a generated method small enough for the JVM's compilers.
     InterpretedCode,
+    /// Let Spark fuse operators into generated loops.
+    NotFused,
     /// Use fewer partitions.
     TinyTasks,
     /// Use more partitions.

@@ -8,7 +8,7 @@ use unfuse_contention::{
     StageId, StageIndex, TaskId, TaskWaits, VictimStages, Workload,
 };
 use unfuse_format::{ExecutionId, TaskRow};
-use unfuse_sizing::what_if::{Estimate, Model, Part, PartKind};
+use unfuse_sizing::what_if::{Application, Estimate, Group, Model, Part, PartKind};
 
 use super::driver::{Driver, used_cpus};
 use super::profile::{Source, SpanMs, ms_within, ran_s};
@@ -163,11 +163,6 @@ impl Neighbour {
         let seconds =
             seconds.map(|(waits, span)| waits.blocked * beside_s(span, task) / waits.beside);
         (own + seconds.sum::<f64>()).min(ran_s(task))
-    }
-
-    /// The share of their tasks' time in which queries beside the victim had or waited for a CPU, by SQL execution.
-    pub(super) fn runnable(&self) -> &BTreeMap<i64, f64> {
-        &self.runnable
     }
 
     /// The part of the tasks' times.
@@ -409,6 +404,18 @@ pub(crate) fn without_each(
     let parts = 0..neighbours.len();
     let each = parts.map(|part| model.estimate(&model.without(part)));
     Ok((each.collect(), warning(model.error())))
+}
+
+/// Sets how much the stages of other queries want a CPU, as is known from the neighbours.
+pub(super) fn set_runnable(application: &mut Application, neighbours: &[Neighbour]) {
+    let Some(known) = neighbours.first().map(|one| &one.runnable) else {
+        return;
+    };
+    for stage in &mut application.stages {
+        if let Group::Query(query) = stage.group {
+            stage.runnable = known.get(&query).copied();
+        }
+    }
 }
 
 fn span_of(report: &Report<'_>, app: &str, query: i64) -> Option<SpanMs> {

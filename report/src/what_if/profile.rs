@@ -12,7 +12,7 @@ use unfuse_sizing::what_if::{
 };
 
 use super::cache::CachedScan;
-use super::neighbour::Neighbour;
+use super::neighbour::{Neighbour, set_runnable};
 use super::operator::OperatorTime;
 use super::saving::Saving;
 use super::slots::{is_cut_by_slots, pool_of};
@@ -446,18 +446,6 @@ impl<'a> Source<'a> {
             (*key, share.collect())
         };
         self.needed.iter().map(share).collect()
-    }
-}
-
-/// Sets how much the stages of other queries want a CPU, as is known from the neighbours.
-fn set_runnable(application: &mut Application, neighbours: &[Neighbour]) {
-    let Some(known) = neighbours.first().map(Neighbour::runnable) else {
-        return;
-    };
-    for stage in &mut application.stages {
-        if let Group::Query(query) = stage.group {
-            stage.runnable = known.get(&query).copied();
-        }
     }
 }
 
