@@ -227,7 +227,7 @@ fn fill_locked(folder: &Path, marker: &str, fill: impl FnOnce(&Path) -> Result<(
     let locked = match lock.try_lock() {
         Err(TryLockError::WouldBlock) => {
             let folder = folder.display();
-            eprintln!("unfuse: another process fills {folder}; waiting until it has ended");
+            eprintln!("unfuse: another process is filling {folder}; waiting for it");
             lock.lock()
         }
         other => other.map_err(Into::into),

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use unfuse_format::{Frame, FrameKind};
-use unfuse_postprocess::{PYTHON_THREAD, PlanNode, generated_hash, line_name, python_line};
+use unfuse_postprocess::{PYTHON_THREAD, generated_hash, line_name, python_line};
 
 use super::facts::{Facts, Stack, node_name, sum};
 use super::found::Found;
+use super::rules::Rule;
 use crate::calls::has_call;
 use crate::what_if::{Remedy, Saving};
 use crate::words::count;
@@ -16,14 +17,9 @@ use unfuse_sizing::what_if::PartKind;
 /// A method that is interpreted for less time may only wait for the compilers, s.
 const LONG_INTERPRETED_S: f64 = 2.0;
 
-/// How Spark writes a lambda in a plan.
-const LAMBDA: &str = "lambdafunction(";
-/// What to do if Spark fused no operator of the query.
-const SWITCHED_OFF: &str = "spark.sql.codegen.wholeStage=true";
-/// If it fused others.
-const TOO_WIDE: &str = "where rows have more than 100 columns, spark.sql.codegen.maxFields=1000, or select fewer columns before this operator";
-/// If it dropped the generated code.
-const DROPPED: &str = "compute fewer columns in one step: the code was too large or did not compile, and the driver's log says which (its lines about codegen)";
+/// What to do if Spark fused no operator of the query, and if it fused others.
+const NOTHING_FUSED: &str = "set spark.sql.codegen.wholeStage=true; if rows have more than 100 fields, also spark.sql.codegen.maxFields=1000";
+const OTHERS_FUSED: &str = "if rows have more than 100 fields, set spark.sql.codegen.maxFields=1000, or select fewer fields before this operator";
 
 /// Code that generated code calls, by how the names of its methods begin: all of it, by the operator with most of it.
 pub(super) fn calls(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
@@ -115,31 +111,30 @@ pub(super) fn interpreted(facts: &Facts<'_>) -> Vec<Found> {
     found.collect()
 }
 
-/// Operators, by how their names begin, that Spark can fuse into generated loops and did not: all together, by the one with most CPU
-/// time.
-pub(super) fn not_fused(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
-    let fused = facts.fused();
-    let is_able = |node: &PlanNode| {
-        let mut names = names.iter();
-        // Spark has no generated code for functions of arrays and maps that take a lambda.
-        names.any(|name| node.operator == *name) && !node.detail.contains(LAMBDA)
-    };
+/// Operators that Spark can fuse into generated loops and did not: all together, by the one with most CPU time. Those whose generated
+/// code it dropped do not count: it may be better so.
+pub(super) fn not_fused(facts: &Facts<'_>, rule: &Rule) -> Vec<Found> {
     let nodes = facts.plan.nodes.iter().enumerate();
-    let own = nodes.filter(|(at, node)| is_able(node) && !fused.contains(at));
+    let own = nodes.filter(|(_, node)| {
+        node.codegen_stage.is_none() && is_about(rule, &node.operator, &node.detail)
+    });
     let own: Vec<usize> = own.map(|(at, _)| at).collect();
-    let dropped = own
-        .iter()
-        .any(|at| facts.plan.nodes[*at].codegen_stage.is_some());
-    let value = match (dropped, fused.is_empty()) {
-        (true, _) => DROPPED,
-        (false, true) => SWITCHED_OFF,
-        (false, false) => TOO_WIDE,
+    let mut nodes = facts.plan.nodes.iter();
+    let value = match nodes.any(|node| node.codegen_stage.is_some()) {
+        true => OTHERS_FUSED,
+        false => NOTHING_FUSED,
     };
     let mut found = work(facts, facts.of_nodes(&own).collect());
     for found in &mut found {
         value.clone_into(&mut found.value);
     }
     found
+}
+
+/// Whether a rule is about an operator with this text in the plan.
+pub(super) fn is_about(rule: &Rule, operator: &str, detail: &str) -> bool {
+    rule.operators.iter().any(|name| name == operator)
+        && !rule.without.iter().any(|text| detail.contains(text))
 }
 
 /// Whether the profile has a sample in which a method was compiled.

@@ -1,6 +1,6 @@
 //! What rules look at: one query, its stacks with their owners, and its tasks.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use unfuse_format::{Frame, StageAttempt, TaskRow};
@@ -103,18 +103,6 @@ impl<'a> Facts<'a> {
         self.stacks().filter(
             |stack| matches!(stack.attribution.owner, Owner::Node(_, node) if nodes.contains(&node)),
         )
-    }
-
-    /// The positions of the nodes that ran as a part of generated loops.
-    pub(super) fn fused(&self) -> BTreeSet<usize> {
-        let dropped = self.costs.dropped_codegen_stages(self.plan);
-        let is_fused = |node: &PlanNode| {
-            let stage = node.codegen_stage;
-            stage.is_some_and(|stage| !dropped.contains(&stage))
-        };
-        let nodes = self.plan.nodes.iter().enumerate();
-        let fused = nodes.filter(|(_, node)| is_fused(node));
-        fused.map(|(at, _)| at).collect()
     }
 
     /// The operator that owns most of some stacks.

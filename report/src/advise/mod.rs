@@ -304,7 +304,7 @@ fn found(
             RuleName::SmallFiles => code::opening(facts, &rule.calls),
             RuleName::TextFiles => code::operators(facts, &rule.operators),
             RuleName::InterpretedCode => code::interpreted(facts),
-            RuleName::NotFused => code::not_fused(facts, &rule.operators),
+            RuleName::NotFused => code::not_fused(facts, rule),
             RuleName::TinyTasks => tasks::tiny(facts),
             RuleName::FewTasks => tasks::few(facts),
             RuleName::PythonRows => code::python(facts),

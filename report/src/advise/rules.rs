@@ -57,6 +57,8 @@ pub(super) struct Rule {
     pub(super) calls: Vec<String>,
     #[serde(default)]
     pub(super) operators: Vec<String>,
+    #[serde(default)]
+    pub(super) without: Vec<String>,
     pub(super) title: String,
     pub(super) why: String,
     pub(super) action: String,

@@ -112,3 +112,31 @@ fn only_conditions_on_values_let_files_be_skipped() {
         assert_eq!(scans::has_no_condition(pushed), expected, "{pushed}");
     }
 }
+
+#[test]
+fn operators_without_generated_code_are_not_to_be_fused() {
+    let rule = RULES.iter().find(|rule| rule.kind == RuleName::NotFused);
+    let rule = rule.expect("the rule");
+    for (operator, detail, expected) in [
+        ("Project", "Project [(a#1 + 1) AS b#2]", true),
+        (
+            "HashAggregate",
+            "HashAggregate(keys=[], functions=[sum(a#1)])",
+            true,
+        ),
+        (
+            "Project",
+            "Project [transform(a#1, lambdafunction((lambda x#3 + 1), lambda x#3, false)) AS b#2]",
+            false,
+        ),
+        (
+            "HashAggregate",
+            "HashAggregate(keys=[], functions=[approx_count_distinct(a#1, 0.05, 0, 0)])",
+            false,
+        ),
+        ("ObjectHashAggregate", "ObjectHashAggregate(keys=[])", false),
+        ("Window", "Window [row_number()]", false),
+    ] {
+        assert_eq!(code::is_about(rule, operator, detail), expected, "{detail}");
+    }
+}

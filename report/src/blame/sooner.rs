@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use unfuse_contention::{Culprit, Input, QueryId, Split, Workload};
 
+use unfuse_sizing::what_if::PartKind;
+
 use super::answer::{Answer, Sooner};
 use crate::what_if::{Neighbour, VictimWaits, without_each};
 use crate::{Report, ReportError};
@@ -29,12 +31,15 @@ impl Answer {
         let Some((app, Some(execution))) = by_query.get(&victim).copied() else {
             return Ok(());
         };
-        let own_query = |culprit: Culprit| match culprit {
-            Culprit::Query(query) => {
-                let (of, execution) = by_query.get(&query)?;
-                execution.filter(|_| *of == app)
+        let kind_of = |culprit: Culprit| {
+            let Culprit::Query(query) = culprit else {
+                return PartKind::Other;
+            };
+            match by_query.get(&query).filter(|(of, _)| *of == app) {
+                Some((_, Some(execution))) => PartKind::Query(*execution),
+                Some((_, None)) => PartKind::Jobs,
+                None => PartKind::Other,
             }
-            _ => None,
         };
         let asked = (victim, split);
         let waits = VictimWaits::new(report, app, workload, input, asked)?;
@@ -43,12 +48,12 @@ impl Answer {
         for (at, row) in self.ranked.iter().enumerate() {
             let Some(culprit) = row.culprit else { continue };
             let is_neighbour = culprit != Culprit::Query(victim) && culprit != Culprit::Unknown;
-            let query = own_query(culprit);
+            let kind = kind_of(culprit);
             // Without any wait because of it, it can still hold slots.
-            let holds_slots = query.is_some() && waits.frees_slots(culprit);
+            let holds_slots = matches!(kind, PartKind::Query(_)) && waits.frees_slots(culprit);
             if is_neighbour && (holds_slots || waits.are_caused_by(culprit)) {
                 tried.push(at);
-                neighbours.push(Neighbour::from_waits(report, &waits, culprit, query));
+                neighbours.push(Neighbour::from_waits(report, &waits, culprit, kind));
             }
         }
         if tried.is_empty() {

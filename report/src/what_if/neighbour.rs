@@ -24,8 +24,8 @@ pub(crate) const DIVISION: (f64, f64) = (0.6, 1.5);
 
 /// What a neighbour costs the tasks of a query.
 pub(crate) struct Neighbour {
-    /// Its SQL execution, if it is a query of the same application.
-    query: Option<i64>,
+    /// A query or the jobs outside SQL of the same application, or another one.
+    kind: PartKind,
     /// While it ran, and always: what it holds lasts longer than itself.
     spans: [SpanMs; 2],
     /// Whether its slots would be of use to the victim: CPUs were idle, or it used them itself.
@@ -39,8 +39,12 @@ pub(crate) struct Neighbour {
     /// CPUs that it used, on average, while the victim ran.
     cpus: f64,
     /// Of all queries beside the victim, see [`VictimWaits`].
-    runnable: Arc<BTreeMap<i64, f64>>,
+    runnable: Arc<Runnable>,
 }
+
+/// The share of their tasks' time in which queries of an application had or waited for a CPU, by SQL execution; none is for jobs
+/// outside SQL.
+type Runnable = BTreeMap<Option<i64>, f64>;
 
 /// Number and attempt of a stage of the victim.
 type Place = (i32, i32);
@@ -96,21 +100,25 @@ impl Neighbour {
         let asked = (of_victim, Split::default());
         let victim = VictimWaits::new(report, app, &workload, &input, asked)?;
         let culprit = Culprit::Query(of_query);
-        Ok(Self::from_waits(report, &victim, culprit, Some(query)))
+        let kind = PartKind::Query(query);
+        Ok(Self::from_waits(report, &victim, culprit, kind))
     }
 
-    /// From what a victim's tasks waited for. `query` is the culprit's SQL execution, if it is one of the same application;
-    /// others count as being there all the time.
+    /// From what a victim's tasks waited for. `kind` is [`PartKind::Query`] or [`PartKind::Jobs`] if the culprit is one of the same
+    /// application, else [`PartKind::Other`]; all but queries count as being there all the time.
     pub(crate) fn from_waits(
         report: &Report<'_>,
         victim: &VictimWaits<'_>,
         culprit: Culprit,
-        query: Option<i64>,
+        kind: PartKind,
     ) -> Self {
         let app = victim.app;
-        let span = query.and_then(|query| span_of(report, app, query));
+        let span = match kind {
+            PartKind::Query(query) => span_of(report, app, query),
+            _ => None,
+        };
         let mut neighbour = Self {
-            query,
+            kind,
             spans: [span.unwrap_or(ALWAYS), ALWAYS],
             frees_slots: victim.frees_slots(culprit),
             stages: BTreeMap::new(),
@@ -172,7 +180,7 @@ impl Neighbour {
             frees_slots: self.frees_slots,
             driver: self.driver,
             cpus: self.cpus,
-            ..Part::new(self.query.map_or(PartKind::Other, PartKind::Query))
+            ..Part::new(self.kind)
         }
     }
 }
@@ -190,8 +198,7 @@ pub(crate) struct VictimWaits<'a> {
     cpus: BTreeMap<Culprit, f64>,
     slots_help: bool,
     demands: BTreeMap<QueryId, CpuDemand>,
-    /// The share of their tasks' time in which queries of the application had or waited for a CPU, by SQL execution.
-    runnable: Arc<BTreeMap<i64, f64>>,
+    runnable: Arc<Runnable>,
 }
 
 impl<'a> VictimWaits<'a> {
@@ -231,8 +238,8 @@ impl<'a> VictimWaits<'a> {
         let demands = cpu_demands(workload);
         let executions = input.executions.iter();
         let runnable = executions.filter_map(|((of, execution), query)| {
-            let execution = execution.filter(|_| of == app)?;
-            Some((execution, demands.get(query)?.runnable()))
+            let demand = demands.get(query).filter(|_| of == app)?;
+            Some((*execution, demand.runnable()))
         });
         Ok(Self {
             app,
@@ -406,15 +413,17 @@ pub(crate) fn without_each(
     Ok((each.collect(), warning(model.error())))
 }
 
-/// Sets how much the stages of other queries want a CPU, as is known from the neighbours.
+/// Sets how much the stages of an application want a CPU, as is known from the neighbours.
 pub(super) fn set_runnable(application: &mut Application, neighbours: &[Neighbour]) {
     let Some(known) = neighbours.first().map(|one| &one.runnable) else {
         return;
     };
     for stage in &mut application.stages {
-        if let Group::Query(query) = stage.group {
-            stage.runnable = known.get(&query).copied();
-        }
+        let query = match stage.group {
+            Group::Query(query) => Some(query),
+            Group::Job(_) | Group::Unknown => None,
+        };
+        stage.runnable = known.get(&query).copied();
     }
 }
 
@@ -455,5 +464,19 @@ mod tests {
         assert!((by(5.0, 1.0) - 1.5).abs() < 1e-9);
         assert!(by(0.0, 0.0) == 0.0 && by(5.0, 4.0) == 0.0);
         assert!(Lengthened::default().lengthened_by(all) == 0.0);
+    }
+
+    #[test]
+    fn tasks_that_wait_for_a_cpu_need_one() {
+        // Of 10 s they had a CPU for 2 s, and waited for one for 6 s.
+        let demand = |used, waited| CpuDemand {
+            ran: 10.0,
+            used,
+            waited,
+        };
+        assert!((demand(2.0, 6.0).runnable() - 0.8).abs() < 1e-9);
+        assert!(!demand(2.0, 6.0).computes() && demand(2.5, 6.0).computes());
+        assert!(demand(8.0, 6.0).runnable() <= 1.0);
+        assert!(CpuDemand::default().runnable() == 0.0);
     }
 }

@@ -41,6 +41,7 @@ pub(super) fn changes_of_waits(recorded: &Recorded) -> impl Iterator<Item = Chan
             | PartKind::OperatorCpuWait(_)
             | PartKind::ScanWait(_)
             | PartKind::Query(_)
+            | PartKind::Jobs
             | PartKind::Cpu
             | PartKind::Other => return None,
         };

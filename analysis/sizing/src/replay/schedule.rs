@@ -27,26 +27,33 @@ pub(crate) struct Work<'a> {
     pub(crate) weight: f64,
     /// Whether its tasks begin again when all were launched, until all other stages have ended. Such a stage never ends.
     pub(crate) repeats: bool,
-    /// The share of its tasks' time in which they need a CPU, for [`Ran::beside`]; 0 for the stages that this is about.
+    /// The share of its tasks' time in which they need a CPU, 0 to 1, for [`Ran::need_cpu`].
     pub(crate) runnable: f64,
 }
 
 /// When a stage ran.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Ran {
-    /// Its first launch, s.
+    /// When its first task got a slot, s.
     pub(crate) from: f64,
     /// Its end, s.
     pub(crate) to: f64,
-    /// Tasks of other stages that needed a CPU meanwhile, on average.
-    pub(crate) beside: f64,
+    /// Tasks of all stages that needed a CPU meanwhile, on average.
+    pub(crate) need_cpu: f64,
 }
 
 impl Ran {
-    /// From its first launch to its end, s.
+    /// From its first slot to its end, s.
     pub(crate) fn seconds(self) -> f64 {
         self.to - self.from
     }
+}
+
+/// Tasks of a pool.
+#[derive(Clone, Default)]
+struct PoolUse {
+    running: usize,
+    launched: usize,
 }
 
 /// Seconds, never NaN here, with an order.
@@ -124,15 +131,15 @@ struct Schedule<'a> {
     /// Stages with tasks to launch. Spark offers slots to the oldest stage first.
     ready: BTreeSet<usize>,
     ran: Vec<Option<Ran>>,
-    /// When the first task of each stage was launched, and `demanded` then.
+    /// When the first task of each stage got a slot, and `demanded` then.
     begun: Vec<Option<(f64, f64)>>,
     /// Running tasks that need a CPU.
     demand: f64,
     /// The time up to which that is summed up in `demanded`, and the sum, s.
     now: f64,
     demanded: f64,
-    /// Running tasks of each pool; empty if there is one.
-    pools: Vec<usize>,
+    /// Empty if there is one pool.
+    pools: Vec<PoolUse>,
     /// Running tasks of stages that do not repeat.
     finite: usize,
 }
@@ -169,7 +176,7 @@ impl<'a> Schedule<'a> {
             demanded: 0.0,
             pools: match works.iter().map(|work| work.pool).max() {
                 None | Some(0) => Vec::new(),
-                Some(last) => vec![0; last + 1],
+                Some(last) => vec![PoolUse::default(); last + 1],
             },
             finite: 0,
         }
@@ -182,7 +189,8 @@ impl<'a> Schedule<'a> {
     }
 
     /// The stage that gets the next free slot: of the pool with the fewest slots for its weight, or if that is the same, the first by
-    /// name, as in Spark's fair scheduler; within a pool first the stages that end, then the oldest.
+    /// name, as in Spark's fair scheduler; within a pool first the stages that end, then the oldest. Pools without a slot take turns:
+    /// by name, those with tasks that begin again and again would leave the others none.
     fn next(&self) -> Option<usize> {
         let repeats = |stage: &usize| self.works[*stage].repeats;
         if self.pools.is_empty() {
@@ -192,8 +200,11 @@ impl<'a> Schedule<'a> {
         let used = |stage: &usize| {
             let work = &self.works[*stage];
             let weight = if work.weight > 0.0 { work.weight } else { 1.0 };
-            let share = Seconds(self.pools[work.pool] as f64 / weight);
-            (share, work.pool, repeats(stage))
+            let pool = &self.pools[work.pool];
+            let launched = if pool.running == 0 { pool.launched } else { 0 };
+            let [share, turn] =
+                [pool.running, launched].map(|count| Seconds(count as f64 / weight));
+            (share, turn, work.pool, repeats(stage))
         };
         // The first of those with the same use is the oldest.
         self.ready.iter().min_by_key(|stage| used(stage)).copied()
@@ -251,7 +262,8 @@ impl<'a> Schedule<'a> {
             self.ready.remove(&stage);
         }
         if let Some(pool) = self.pools.get_mut(work.pool) {
-            *pool += 1;
+            pool.running += 1;
+            pool.launched += 1;
         }
     }
 
@@ -259,7 +271,7 @@ impl<'a> Schedule<'a> {
         let work = &self.works[stage];
         self.demand -= work.runnable;
         if let Some(pool) = self.pools.get_mut(work.pool) {
-            *pool -= 1;
+            pool.running -= 1;
         }
         if work.repeats {
             return;
@@ -276,12 +288,12 @@ impl<'a> Schedule<'a> {
         while let Some(stage) = ended.pop() {
             let to = self.now;
             let (from, before) = self.begun[stage].unwrap_or((to, 0.0));
-            let beside = if to > from {
+            let need_cpu = if to > from {
                 (self.demanded - before) / (to - from)
             } else {
                 0.0
             };
-            self.ran[stage] = Some(Ran { from, to, beside });
+            self.ran[stage] = Some(Ran { from, to, need_cpu });
             for at in 0..self.then[stage].len() {
                 let child = self.then[stage][at];
                 self.waits_for[child] -= 1;
@@ -343,6 +355,23 @@ mod tests {
     }
 
     #[test]
+    fn tasks_that_need_a_cpu_are_counted_while_a_stage_runs() {
+        let mut works = [stage(4, 0, 1.0), stage(1, 1, 1.0)];
+        works[0].runnable = 1.0;
+        works[1].runnable = 0.5;
+        works[1].tasks = vec![3.0];
+        works[1].gap = 0.5;
+        let ran = replay(&works, 2);
+        // Two tasks, then one of each: 2 for 1 s, and 1.5 for 2 s.
+        let own = ran[0].expect("it ends");
+        assert_eq!((own.from, own.to), (0.0, 3.0));
+        assert!((own.need_cpu - 5.0 / 3.0).abs() < 1e-9, "{own:?}");
+        let other = ran[1].expect("it ends");
+        assert_eq!((other.from, other.to), (1.0, 4.0));
+        assert!((other.need_cpu - 3.5 / 3.0).abs() < 1e-9, "{other:?}");
+    }
+
+    #[test]
     fn a_stage_that_repeats_keeps_its_share_until_the_others_have_ended() {
         let mut works = [stage(1, 0, 1.0), stage(12, 1, 1.0)];
         assert_eq!(ends(&works, 4)[1], Some(4.0));
@@ -351,12 +380,16 @@ mod tests {
         // Alone, and beside a stage that never begins, it does not keep the replay from ending.
         works[1].after = &[1];
         assert_eq!(ends(&works, 4), [None, None]);
-        // Older, and on the only slot, with one pool and with two, and a weight that no pool has.
-        for (pool, weight) in [(1, 1.0), (0, 1.0), (0, 1e12)] {
-            let mut works = [stage(1, pool, weight), stage(3, 1, 1.0)];
+        // On the only slot the two take turns, whatever the order of their names.
+        for (pool, end) in [(2, 5.0), (0, 6.0)] {
+            let mut works = [stage(1, pool, 1.0), stage(3, 1, 1.0)];
             works[0].repeats = true;
-            assert!(ends(&works, 1)[1].is_some(), "{pool} {weight}");
+            assert_eq!(ends(&works, 1)[1], Some(end));
         }
+        // A weight that no pool has does not keep the replay from ending.
+        let mut heavy = [stage(1, 0, 1e12), stage(3, 1, 1.0)];
+        heavy[0].repeats = true;
+        assert!(ends(&heavy, 1)[1].is_some());
         let mut one_pool = [stage(1, 0, 1.0), stage(3, 0, 1.0)];
         one_pool[0].repeats = true;
         assert_eq!(ends(&one_pool, 1), [None, Some(3.0)]);

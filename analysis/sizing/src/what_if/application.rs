@@ -253,17 +253,21 @@ impl Application {
     fn stage(&self, stage: &Stage, own: bool, (from, to): (i64, i64)) -> RecordedStage {
         let tasks = stage.tasks.iter();
         let tasks = tasks.filter(|task| own || (task.launched_ms < to && task.finished_ms > from));
-        let tasks = tasks.map(|task| RecordedTask {
-            launched: seconds(
-                from,
-                if own {
-                    task.launched_ms
-                } else {
-                    task.launched_ms.max(from)
-                },
-            ),
-            finished: seconds(from, task.finished_ms),
-            parts: task.parts.clone(),
+        let tasks = tasks.map(|task| {
+            let launched_ms = if own {
+                task.launched_ms
+            } else {
+                task.launched_ms.max(from)
+            };
+            // Of a task that began before, the part since then counts.
+            let part = seconds(launched_ms, task.finished_ms)
+                / seconds(task.launched_ms, task.finished_ms).max(f64::MIN_POSITIVE);
+            let part = part.clamp(0.0, 1.0);
+            RecordedTask {
+                launched: seconds(from, launched_ms),
+                finished: seconds(from, task.finished_ms),
+                parts: task.parts.iter().map(|of_task| of_task * part).collect(),
+            }
         });
         RecordedStage {
             stage: stage.stage,

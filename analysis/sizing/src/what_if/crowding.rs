@@ -3,14 +3,21 @@
 use super::{Group, Part, PartKind, Recorded, RecordedStage, RecordedTask};
 use crate::replay::schedule::{Ran, Work};
 
+/// Replays until the times of the stages fit to what runs beside them.
+pub(super) const ROUNDS: usize = 4;
+/// A smaller change of a stage's time is no reason for another replay.
+const SMALL: f64 = 0.01;
+
 /// The CPUs that remain for a run without some neighbours.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Crowding {
     /// The position of the CPU time among the parts of a task.
     cpu: usize,
     cpus: f64,
-    /// CPUs that all but tasks use: as recorded, and without those that are absent.
+    /// CPUs that are used outside the recorded tasks: in the recorded run, and without the absent neighbours.
     others: [f64; 2],
+    /// What the absent neighbours submitted.
+    absent: Vec<PartKind>,
 }
 
 impl Crowding {
@@ -21,39 +28,57 @@ impl Crowding {
         let cpu = parts().position(|part| part.kind == PartKind::Cpu)?;
         let gone = || {
             let gone = parts().zip(remaining).filter(|(_, left)| **left <= 0.0);
-            gone.map(|(part, _)| part)
-                .filter(|part| part.kind.is_of_neighbour())
+            let gone = gone.map(|(part, _)| part);
+            gone.filter(|part| part.kind.is_of_neighbour())
         };
         gone().next()?;
-        let is_gone = |stage: &RecordedStage| {
-            let own = |part: &Part| match (part.kind, stage.group) {
-                (PartKind::Query(gone), Group::Query(query)) => gone == query,
-                _ => false,
-            };
-            gone().any(own)
-        };
-        let by_tasks = |gone: bool| -> f64 {
-            let stages = recorded.stages.iter().filter(|stage| !stage.own);
-            let stages = stages.filter(|stage| is_gone(stage) == gone);
-            let used: f64 = stages.map(|stage| stage.cpu_within(cpu, recorded)).sum();
-            used / recorded.seconds.max(f64::MIN_POSITIVE)
-        };
-        let by_gone: f64 = gone().map(|part| part.cpus).sum();
-        let without_tasks = shared.others - by_tasks(false);
-        let others = [without_tasks - by_tasks(true), without_tasks - by_gone];
+        let own = recorded.stages.iter().filter(|stage| stage.own);
+        let own = own.flat_map(|stage| &stage.tasks);
+        let (from, to) = own.fold((f64::INFINITY, 0.0), |(from, to), task| {
+            (task.launched.min(from), task.finished.max(to))
+        });
+        let other = recorded.stages.iter().filter(|stage| !stage.own);
+        let by_tasks: f64 = other
+            .map(|stage| stage.cpu_within(cpu, (from, to)))
+            .sum::<f64>()
+            / (to - from).max(f64::MIN_POSITIVE);
+        let outside = (shared.others - by_tasks).max(0.0);
+        // The CPU time of queries and jobs is that of their tasks.
+        let by_gone: f64 = gone()
+            .filter(|part| part.kind == PartKind::Other)
+            .map(|part: &Part| part.cpus)
+            .sum();
         Some(Self {
             cpu,
             cpus: shared.count,
-            others: others.map(|cpus| cpus.max(0.0)),
+            others: [outside, (outside - by_gone).max(0.0)],
+            absent: gone().map(|part| part.kind).collect(),
         })
     }
 
-    /// Lengthens the tasks of stages that would end before the CPUs can have done their work: when they ran in a replay that gives
-    /// each task a CPU, and in that of the recorded run. Says whether there are any.
+    /// The share of the time of a stage's tasks in which they need a CPU, if it is `recorded` in the recorded run. Tasks of an absent
+    /// neighbour need none, even where they keep their slots.
+    pub(super) fn runnable(&self, stage: &RecordedStage, recorded: f64) -> f64 {
+        let is_absent = |kind: &PartKind| match (kind, stage.group) {
+            (PartKind::Query(absent), Group::Query(query)) => *absent == query,
+            (PartKind::Jobs, Group::Job(_) | Group::Unknown) => true,
+            _ => false,
+        };
+        if !stage.own && self.absent.iter().any(is_absent) {
+            0.0
+        } else {
+            recorded
+        }
+    }
+
+    /// Lengthens the tasks of stages that would end before the CPUs can have done their work. `factors` are how much longer the tasks of
+    /// each stage take already, `ran` is when they ran in a replay with these, and `recorded` in that of the recorded run. Says whether a
+    /// factor changed.
     pub(super) fn stretch(
         &self,
         stages: &[RecordedStage],
         works: &mut [Work<'_>],
+        factors: &mut [f64],
         (ran, recorded): (&[Option<Ran>], &[Option<Ran>]),
     ) -> bool {
         let mut any = false;
@@ -66,12 +91,17 @@ impl Crowding {
             let as_recorded = stage.tasks.iter().map(RecordedTask::seconds).sum();
             let before_s = self.least(stage, (before, as_recorded), was);
             let needed = self.least(stage, (ran, times.iter().sum()), is);
-            // The recorded run shows when the CPUs do the work in less time than this.
+            // If the recorded run was faster than this division of the CPUs allows, the same factor holds here.
             let needed = needed * (before.seconds() / before_s.max(f64::MIN_POSITIVE)).min(1.0);
+            // Without a neighbour nothing takes longer than with it.
+            let needed = needed.min(before.seconds());
             let lasts = ran.seconds();
-            if lasts > 0.0 && needed > lasts {
+            let factor = (factors[at] * needed / lasts.max(f64::MIN_POSITIVE)).max(1.0);
+            let change = factor / factors[at];
+            if change.is_finite() && (change - 1.0).abs() > SMALL {
                 any = true;
-                times.iter_mut().for_each(|time| *time *= needed / lasts);
+                factors[at] = factor;
+                times.iter_mut().for_each(|time| *time *= change);
             }
         }
         any
@@ -85,18 +115,19 @@ impl Crowding {
             .iter()
             .filter_map(|task| task.parts.get(self.cpu));
         let at_once = tasks_s / ran.seconds().max(f64::MIN_POSITIVE);
-        let all = (at_once + ran.beside + others).max(self.cpus);
+        let all = (ran.need_cpu + others).max(self.cpus);
         let own = self.cpus * at_once / all;
         work.sum::<f64>() / own.max(f64::MIN_POSITIVE)
     }
 }
 
 impl RecordedStage {
-    /// CPU time of its tasks during the run, s; `cpu` is its position among the parts of a task.
-    fn cpu_within(&self, cpu: usize, recorded: &Recorded) -> f64 {
+    /// CPU time of its tasks in a span, s; `cpu` is its position among the parts of a task. A task is taken to use it evenly.
+    fn cpu_within(&self, cpu: usize, (from, to): (f64, f64)) -> f64 {
         let tasks = self.tasks.iter().filter_map(|task| {
-            let during = task.finished.min(recorded.seconds) - task.launched;
-            Some(task.parts.get(cpu)?.min(during.max(0.0)))
+            let within = task.finished.min(to) - task.launched.max(from);
+            let share = within.max(0.0) / task.seconds().max(f64::MIN_POSITIVE);
+            Some(task.parts.get(cpu)? * share.min(1.0))
         });
         tasks.sum()
     }

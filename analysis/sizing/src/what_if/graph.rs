@@ -28,7 +28,7 @@ pub(super) struct Place {
     /// Whether it is another query's, and had tasks to launch while tasks of the run's own stages waited for slots: it would use
     /// slots that become free too.
     pub(super) wants_slots: bool,
-    /// Of another query's stage, the share of its tasks' time in which they need a CPU; else 0.
+    /// The share of its tasks' time in which they need a CPU: all of it for a stage of the run.
     pub(super) runnable: f64,
 }
 
@@ -69,7 +69,7 @@ pub(super) fn places(recorded: &Recorded) -> Vec<Place> {
                 .iter()
                 .position(|name| *name == stage.pool.name)
                 .unwrap_or(0),
-            runnable: if stage.own { 0.0 } else { stage.needs_cpu(cpu) },
+            runnable: if stage.own { 1.0 } else { stage.needs_cpu(cpu) },
             wants_slots: !stage.own && wants_slots(recorded, begins[at], stage),
         });
     }

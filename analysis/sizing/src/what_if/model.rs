@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 
 use super::cpu_sharing::CpuSharing;
-use super::crowding::Crowding;
+use super::crowding::{Crowding, ROUNDS};
 use super::graph::{Place, places};
 use super::{Change, PartKind, Recorded, RecordedStage, RecordedTask};
 use crate::replay::schedule::{self, Ran, Work};
@@ -269,15 +269,22 @@ impl<'a> Model<'a> {
                     delays,
                     pool: place.pool,
                     weight: stage.pool.weight,
-                    runnable: place.runnable,
+                    runnable: match &scenario.crowding {
+                        Some(crowding) => crowding.runnable(stage, place.runnable),
+                        None => place.runnable,
+                    },
                 }
             })
             .collect();
         let mut ran = schedule::replay(&works, scenario.slots);
-        if let Some(crowding) = &scenario.crowding
-            && crowding.stretch(stages, &mut works, (&ran, &self.ran))
-        {
-            ran = schedule::replay(&works, scenario.slots);
+        if let Some(crowding) = &scenario.crowding {
+            let mut factors = vec![1.0; works.len()];
+            for _ in 0..ROUNDS {
+                if !crowding.stretch(stages, &mut works, &mut factors, (&ran, &self.ran)) {
+                    break;
+                }
+                ran = schedule::replay(&works, scenario.slots);
+            }
         }
         ran
     }

@@ -50,7 +50,7 @@ pub struct RecordedStage {
     pub pool: Pool,
     /// Whether it has about as many tasks as there are slots because Spark cuts its input by their number.
     pub splits: bool,
-    /// Of another query's stage: the share of its tasks' time in which they had or waited for a CPU, 0 to 1; none if unknown.
+    /// Of a stage that is not of the run: the share of its tasks' time in which they had or waited for a CPU, 0 to 1; none if unknown.
     pub runnable: Option<f64>,
     /// All its task attempts that ended, also those that failed.
     pub tasks: Vec<RecordedTask>,
@@ -125,6 +125,8 @@ pub enum PartKind {
     ScanWait(i32),
     /// Waits that a query caused.
     Query(i64),
+    /// Waits that jobs outside SQL executions caused.
+    Jobs,
     /// CPU time of the task, whatever used it. No change is about it.
     Cpu,
     /// Time that no [`Change`] is about, see [`Model::without`](super::Model::without).
@@ -143,7 +145,7 @@ pub struct Part {
     /// Of waits that a query caused: whether its slots are free without it, for tasks that can use them. More slots do not help
     /// while the CPUs are busy, unless the query itself keeps them busy.
     pub frees_slots: bool,
-    /// Of waits that a neighbour caused: CPUs that it used, on average, while what is asked about ran.
+    /// Of waits that a neighbour without tasks in the recorded stages caused: CPUs that it used, on average, while what is asked about ran.
     pub cpus: f64,
     /// The share of the driver's time, before the query's own stages and after the last, that goes with it, 0 to 1.
     pub driver: f64,
@@ -172,6 +174,7 @@ impl PartKind {
             | Self::OperatorCpuWait(_)
             | Self::ScanWait(_)
             | Self::Query(_)
+            | Self::Jobs
             | Self::Cpu
             | Self::Other => false,
         }
@@ -179,7 +182,7 @@ impl PartKind {
 
     /// Whether a neighbour caused it.
     pub(super) fn is_of_neighbour(self) -> bool {
-        matches!(self, Self::Query(_) | Self::Other)
+        matches!(self, Self::Query(_) | Self::Jobs | Self::Other)
     }
 
     /// The share of this part that remains after a change, 0 to 1; none if the change does not concern it.

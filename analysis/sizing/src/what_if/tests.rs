@@ -266,7 +266,7 @@ fn on_one_slot(slots: usize, others: Vec<RecordedStage>) -> Recorded {
 
 #[test]
 fn tasks_that_get_the_slots_of_a_neighbour_wait_for_each_other() {
-    let mut run = on_one_slot(4, vec![for_4_s(7, 3, &[])]);
+    let mut run = on_one_slot(4, vec![for_4_s(7, 3, &[0.0, 1.0 / 3.0])]);
     assert_near(Model::new(&run).now(), 4.0);
     assert_near(then(&run, &["without-query=7"]), 1.0);
     // Two CPUs cannot do the work of four tasks in less than 2 s.
@@ -274,8 +274,11 @@ fn tasks_that_get_the_slots_of_a_neighbour_wait_for_each_other() {
         count: 2.0,
         others: 1.0,
     });
-    run.parts[0].cpus = 1.0;
     assert_near(then(&run, &["without-query=7"]), 2.0);
+    // Nor if it keeps its slots, but then one task runs at once.
+    let mut keeps = run.clone();
+    keeps.parts[0].frees_slots = false;
+    assert_near(then(&keeps, &["without-query=7"]), 4.0);
     // No other change is limited by that.
     let mut scan = run.clone();
     scan.parts.push(Part::new(PartKind::ScanWait(3)));
@@ -285,9 +288,12 @@ fn tasks_that_get_the_slots_of_a_neighbour_wait_for_each_other() {
     };
     let model = Model::new(&scan);
     assert!(model.scenario(&[cached]).crowding.is_none());
-    // Others use a CPU too: four of five parts are for the tasks.
-    run.parts[0].cpus = 0.0;
-    assert_near(then(&run, &["without-query=7"]), 2.5);
+    // Others use one of three CPUs: four of five parts are for the tasks.
+    run.cpus = Some(SharedCpus {
+        count: 3.0,
+        others: 2.0,
+    });
+    assert_near(then(&run, &["without-query=7"]), 5.0 / 3.0);
 }
 
 #[test]
@@ -296,17 +302,24 @@ fn another_query_that_waits_for_slots_takes_its_share_of_those_that_become_free(
     assert_near(Model::new(&run).now(), 4.0);
     // Three of six slots.
     assert_near(then(&run, &["without-query=7"]), 2.0);
-    // Three of them leave one of two CPUs to the three tasks on the other slots, and five leave a third of them to the last task.
+    // All six slots compute then, three of them for the own tasks: four CPUs do their work in 3 s.
     let mut busy = run.clone();
     busy.cpus = Some(SharedCpus {
-        count: 2.0,
+        count: 4.0,
         others: 0.0,
     });
     busy.stages[1].runnable = Some(1.0);
     assert_near(Model::new(&busy).now(), 4.0);
-    assert_near(then(&busy, &["without-query=7"]), 6.0);
+    assert_near(then(&busy, &["without-query=7"]), 3.0);
     busy.stages[1].runnable = Some(0.0);
     assert_near(then(&busy, &["without-query=7"]), 2.0);
+    // Nothing takes longer than recorded.
+    busy.stages[1].runnable = Some(1.0);
+    busy.cpus = Some(SharedCpus {
+        count: 2.0,
+        others: 0.0,
+    });
+    assert_near(then(&busy, &["without-query=7"]), 4.0);
     // One that has no more tasks does not.
     let mut long = for_4_s(8, 1, &[]);
     long.tasks = vec![task(0.0, 4.0, &[])];
