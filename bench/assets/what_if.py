@@ -154,6 +154,7 @@ def cache():
     spark.sql(f"CACHE TABLE {table}")
     for name in names:
         run(f"cached {name}", spark.sql(texts[name]))
+    spark.sparkContext.setJobDescription("empty the cache")
     spark.sql(f"UNCACHE TABLE {table}")
 
 

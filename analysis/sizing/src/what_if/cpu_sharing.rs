@@ -7,6 +7,10 @@ const ROUNDS: usize = 4;
 /// Recorded waits count as at most so many times as long as evenly divided CPUs explain.
 const MOST_UNEVEN: f64 = 2.0;
 
+/// By how much longer the same work takes if all CPUs work than if one does, because they share caches and memory: the middle of what
+/// was measured with two CPUs (docs/what-if.md, *How good it is*).
+const SHARED_CACHES: f64 = 0.12;
+
 /// How long tasks wait for a CPU when they share CPUs with others.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct CpuSharing {
@@ -23,6 +27,8 @@ pub(super) struct CpuSharing {
     others: f64,
     /// Measured ÷ expected time of a second of work in the recorded run.
     uneven: f64,
+    /// Slots of the recorded run.
+    slots: usize,
 }
 
 impl CpuSharing {
@@ -43,6 +49,7 @@ impl CpuSharing {
             by_task: 1.0,
             others: shared.others.max(0.0),
             uneven: 1.0,
+            slots: recorded.slots.max(1),
         };
         let (mut ran, mut busy, mut waited, mut at_once) = (0.0, 0.0, 0.0, 0.0);
         for stage in recorded.stages.iter().filter(|stage| stage.own) {
@@ -69,6 +76,12 @@ impl CpuSharing {
         (self.uneven * wanted / self.cpus).max(1.0)
     }
 
+    /// How much longer work takes beside so many tasks than alone.
+    fn by_caches(&self, tasks: usize) -> f64 {
+        let busy = (tasks as f64 * self.by_task).clamp(1.0, self.cpus.max(1.0));
+        1.0 + SHARED_CACHES * (busy - 1.0) / (self.cpus - 1.0).max(1.0)
+    }
+
     /// Whether a part, by its position, is work: waits are taken out in another way.
     pub(super) fn is_work(&self, at: usize) -> bool {
         self.work.contains(&at)
@@ -80,11 +93,11 @@ impl CpuSharing {
         (seconds - waits.sum::<f64>()).max(0.0)
     }
 
-    /// The time of a task of a stage with so many tasks, s. `shares` are the shares of its parts that remain after the changes.
+    /// The time of a task of a stage that had `recorded` tasks and has `tasks` on so many slots, s. `shares` are the shares of its parts that remain after the changes.
     /// `worked` is the work that the changes take out, s.
     pub(super) fn time(
         &self,
-        (slots, tasks): (usize, usize),
+        (slots, [recorded, tasks]): (usize, [usize; 2]),
         task: &RecordedTask,
         shares: &[f64],
         worked: f64,
@@ -94,7 +107,9 @@ impl CpuSharing {
         let others = self.waits.iter().filter(|at| **at != self.cpu_wait);
         let waits =
             others.map(|at| part(parts, *at, seconds) * shares.get(*at).copied().unwrap_or(1.0));
-        busy * self.stretch(slots.min(tasks) as f64) + waits.sum::<f64>()
+        let tasks = slots.min(tasks);
+        let by_caches = self.by_caches(tasks) / self.by_caches(self.slots.min(recorded));
+        busy * by_caches * self.stretch(tasks as f64) + waits.sum::<f64>()
     }
 }
 
@@ -167,7 +182,8 @@ mod tests {
         // Four tasks on two CPUs wait as long as they work.
         let run = recorded(4, 8, (1.0, 1.0), 0.0);
         assert!((Model::new(&run).now() - 4.0).abs() < 1e-9);
-        for (slots, seconds) in [("slots=2", 4.0), ("slots=1", 8.0)] {
+        let alone = 8.0 / (1.0 + SHARED_CACHES);
+        for (slots, seconds) in [("slots=2", 4.0), ("slots=1", alone)] {
             let found = then(&run, slots);
             assert!((found.then_s - seconds).abs() < 1e-9, "{slots}: {found:?}");
         }
@@ -179,13 +195,14 @@ mod tests {
     #[test]
     fn more_tasks_wait_for_cpus_that_others_use_too() {
         let alone = recorded(1, 8, (1.0, 0.0), 0.0);
-        assert!((then(&alone, "slots=2").then_s - 4.0).abs() < 1e-9);
+        let longer = 1.0 + SHARED_CACHES;
+        assert!((then(&alone, "slots=2").then_s - 4.0 * longer).abs() < 1e-9);
         // More slots than CPUs: the work is the same.
-        assert!((then(&alone, "slots=8").then_s - 4.0).abs() < 1e-9);
+        assert!((then(&alone, "slots=8").then_s - 4.0 * longer).abs() < 1e-9);
         // Others use one CPU, also in half the time.
         let beside = recorded(1, 8, (1.0, 0.0), 1.0);
         let found = then(&beside, "slots=2");
-        assert!((found.then_s - 6.0).abs() < 1e-9, "{found:?}");
+        assert!((found.then_s - 6.0 * longer).abs() < 1e-9, "{found:?}");
         assert!(
             found.then_low_s <= 4.0 && found.then_high_s >= 8.0,
             "{found:?}"
@@ -227,7 +244,8 @@ mod tests {
         let changes = ["slots=2", "operator:7=inf"].map(|text| text.parse().expect("a change"));
         // Without waits each of the four tasks works for 3 s, two at a time.
         let seconds = model.seconds(&model.scenario(&changes));
-        assert!((seconds - 6.0).abs() < 1e-9, "{seconds}");
+        let by_caches = (1.0 + SHARED_CACHES / 3.0) / (1.0 + SHARED_CACHES);
+        assert!((seconds - 6.0 * by_caches).abs() < 1e-9, "{seconds}");
     }
 
     #[test]
@@ -239,8 +257,8 @@ mod tests {
         let model = Model::new(&run);
         let scenario = model.scenario(&["slots=2".parse().expect("a change")]);
         let own = &run.stages[0].tasks;
-        assert!((scenario.time(&own[0], 8, &scenario.remaining, true) - 1.0).abs() < 1e-9);
-        assert!((scenario.time(&own[0], 8, &scenario.remaining, false) - 2.0).abs() < 1e-9);
+        assert!((scenario.time(&own[0], [8; 2], &scenario.remaining, true) - 1.0).abs() < 1e-9);
+        assert!((scenario.time(&own[0], [8; 2], &scenario.remaining, false) - 2.0).abs() < 1e-9);
     }
 
     #[test]

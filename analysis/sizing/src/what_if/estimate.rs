@@ -164,13 +164,14 @@ impl Model<'_> {
                 1.0 - (1.0 - remaining) * (1.0 + noise).max(0.0)
             })
             .collect();
+        let tasks = self.tasks_of(scenario, at);
         let mut before = Vec::with_capacity(stage.tasks.len());
         let mut after = Vec::with_capacity(stage.tasks.len());
         for own in self.order(at) {
             let (from, to) = alike.ranges[alike.ranks[*own]];
             let task = &stage.tasks[alike.sorted[from + random.below(to - from)]];
             before.push(task.seconds());
-            after.push(scenario.time(task, stage.tasks.len(), &remaining, stage.own));
+            after.push(scenario.time(task, tasks, &remaining, stage.own));
         }
         (before, after)
     }

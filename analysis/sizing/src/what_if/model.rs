@@ -216,8 +216,8 @@ impl<'a> Model<'a> {
     /// The times of the tasks of a stage in a scenario, in the order of launch, s.
     fn times(&self, scenario: &Scenario, stage: usize) -> Vec<f64> {
         let RecordedStage { tasks, own, .. } = &self.recorded.stages[stage];
-        let time =
-            |task: &usize| scenario.time(&tasks[*task], tasks.len(), &scenario.remaining, *own);
+        let counts = self.tasks_of(scenario, stage);
+        let time = |task: &usize| scenario.time(&tasks[*task], counts, &scenario.remaining, *own);
         self.places[stage].order.iter().map(time).collect()
     }
 
@@ -255,8 +255,7 @@ impl<'a> Model<'a> {
                 let is_absent = scenario.without.iter().any(|query| stage.is_of(*query));
                 let (tasks, delays) = if is_absent {
                     (Vec::new(), &[][..])
-                } else if scenario.splits && stage.splits && has_more_slots {
-                    let more = scenario.slots as f64 / recorded_slots as f64;
+                } else if let Some(more) = self.splits(scenario, at) {
                     (split(&times(at), more), &[][..])
                 } else {
                     scenario.spread(times(at), &place.delays)
@@ -289,6 +288,23 @@ impl<'a> Model<'a> {
         ran
     }
 
+    /// How many tasks a stage had in the recorded run, and has in a scenario.
+    pub(super) fn tasks_of(&self, scenario: &Scenario, stage: usize) -> [usize; 2] {
+        let tasks = self.recorded.stages[stage].tasks.len();
+        let now = self
+            .splits(scenario, stage)
+            .map(|more| split_into(tasks, more));
+        [tasks, now.unwrap_or(tasks)]
+    }
+
+    /// How many times as many tasks a stage has in a scenario, if it has more.
+    fn splits(&self, scenario: &Scenario, stage: usize) -> Option<f64> {
+        let recorded = self.recorded.slots.max(1);
+        let has_more_slots = (recorded + 1..usize::MAX).contains(&scenario.slots);
+        let splits = scenario.splits && self.recorded.stages[stage].splits && has_more_slots;
+        splits.then(|| scenario.slots as f64 / recorded as f64)
+    }
+
     /// The share of the driver's time that remains.
     fn driver(&self, scenario: &Scenario) -> f64 {
         let parts = self.recorded.parts.iter().zip(&scenario.remaining);
@@ -303,10 +319,15 @@ impl<'a> Model<'a> {
     }
 }
 
+/// So many times as many tasks.
+fn split_into(tasks: usize, more: f64) -> usize {
+    let split = (tasks as f64 * more).ceil() as usize;
+    split.min(MOST_SPLIT).max(tasks).max(1)
+}
+
 /// The same work in so many times as many tasks, all alike.
 fn split(times: &[f64], more: f64) -> Vec<f64> {
-    let tasks = (times.len() as f64 * more).ceil() as usize;
-    let tasks = tasks.min(MOST_SPLIT).max(times.len()).max(1);
+    let tasks = split_into(times.len(), more);
     vec![times.iter().sum::<f64>() / tasks as f64; tasks]
 }
 
@@ -328,12 +349,12 @@ impl Scenario {
         self.whole /= times;
     }
 
-    /// The time after the change of a task of a stage with so many tasks, s. Parts that overlap take out no more than there is. Only
+    /// The time after the change of a task of a stage with so many tasks: as recorded, and now, s. Parts that overlap take out no more than there is. Only
     /// the run's own tasks have other waits for CPUs.
     pub(super) fn time(
         &self,
         task: &RecordedTask,
-        tasks: usize,
+        tasks: [usize; 2],
         remaining: &[f64],
         own: bool,
     ) -> f64 {
