@@ -184,6 +184,7 @@ pub fn table_name(node: &PlanNode) -> String {
     }
     match operator.split_whitespace().collect::<Vec<_>>()[..] {
         ["Scan", "ExistingRDD", ..] => "RDD".to_owned(),
+        ["Scan", "In-memory", "table", name, ..] => name.to_owned(),
         ["Scan", format, ..] => format.to_owned(),
         ["BatchScan", name, ..] => name.to_owned(),
         ["LocalTableScan", ..] => "local rows".to_owned(),
@@ -331,6 +332,17 @@ mod tests {
             "SELECT 1",
         ] {
             assert!(!is_origin(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_cached_table_has_its_name() {
+        for (operator, expected) in [
+            ("Scan In-memory table sales", "sales"),
+            ("InMemoryTableScan", "cached table"),
+        ] {
+            let plan = plan(&[(None, operator, "")]);
+            assert_eq!(table_name(&plan.nodes[0]), expected);
         }
     }
 

@@ -26,7 +26,7 @@ use unfuse_skew::{Finding, Run, Stage};
 
 use crate::model::{QuerySummary, Suggestions};
 use crate::verdict::slots_at;
-use crate::what_if::{ONE_RUN, Remedy, Saving, estimates, is_file_scan, is_local};
+use crate::what_if::{ONE_RUN, Remedy, Saving, estimates, file_scans, is_local};
 use crate::words::{self, percent, shell};
 use crate::{Part, Report, ReportError, application_index};
 use facts::Facts;
@@ -460,7 +460,7 @@ fn reads<'a>(report: &'a Report<'_>) -> Reads<'a> {
             let (Some(app), Some(plan)) = (app, part.plan(report.profile)) else {
                 continue;
             };
-            for scan in plan.nodes.iter().filter(|node| is_file_scan(node)) {
+            for scan in file_scans(plan) {
                 *reads.entry((&*app.id, table_name(scan))).or_default() += 1;
             }
         }

@@ -7,7 +7,7 @@ use unfuse_postprocess::{PlanNode, table_name};
 
 use super::facts::{Facts, node_name, sum};
 use super::found::Found;
-use crate::what_if::{CachedTable, Remedy, Saving, above, is_file_scan};
+use crate::what_if::{CachedTable, Remedy, Saving, above, file_scans, is_file_scan};
 use crate::words::percent;
 use crate::{Report, ReportError};
 
@@ -78,9 +78,8 @@ pub(super) fn read_again(
     (app, query): (&str, i64),
     reads: &Reads<'_>,
 ) -> Result<Vec<Found>, ReportError> {
-    let scans = facts.plan.nodes.iter().filter(|node| is_file_scan(node));
     let mut own: BTreeMap<String, &PlanNode> = BTreeMap::new();
-    for scan in scans {
+    for scan in file_scans(facts.plan) {
         own.entry(table_name(scan)).or_insert(scan);
     }
     let mut found = Vec::new();

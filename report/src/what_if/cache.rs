@@ -234,11 +234,31 @@ pub(crate) fn above(plan: &Plan, at: usize, operator: &str) -> Option<usize> {
     (plan.nodes[parent].operator == operator).then_some(parent)
 }
 
+/// The scans of files in a plan, but for those that fill a cache once: the plan of a cached table has them in each query that reads it.
+pub(crate) fn file_scans(plan: &Plan) -> impl Iterator<Item = &PlanNode> {
+    let is_cached = |node: &PlanNode| {
+        let above = std::iter::successors(node.parent, |at| plan.nodes.get(*at)?.parent);
+        // No plan is deeper than it is large.
+        let mut above = above.take(plan.nodes.len());
+        above.any(|at| plan.nodes.get(at).is_some_and(reads_cache))
+    };
+    let scans = plan.nodes.iter().filter(|node| is_file_scan(node));
+    scans.filter(move |node| !is_cached(node))
+}
+
+/// Whether a node reads rows that Spark has cached.
+fn reads_cache(node: &PlanNode) -> bool {
+    node.operator == "InMemoryTableScan" || node.operator.starts_with("Scan In-memory table")
+}
+
 /// Whether a node reads files.
 pub(crate) fn is_file_scan(node: &PlanNode) -> bool {
     let mut words = node.operator.split_whitespace();
     match words.next() {
-        Some("Scan") => words.next().is_some_and(|format| format != "ExistingRDD"),
+        Some("Scan") => {
+            let format = words.next();
+            format.is_some_and(|format| !["ExistingRDD", "In-memory"].contains(&format))
+        }
         Some("BatchScan") => true,
         _ => false,
     }
@@ -345,6 +365,25 @@ mod tests {
         );
         assert!(is_called(&named, "sales") && is_called(&named, "spark_catalog.default.sales"));
         assert!(!is_file_scan(&scan("Scan ExistingRDD", "")));
+        assert!(!is_file_scan(&scan("Scan In-memory table sales", "")));
+        // What fills a cache is in the plan of each query that reads it.
+        let below = |parent, node: PlanNode| PlanNode {
+            parent: Some(parent),
+            ..node
+        };
+        let nodes = vec![
+            scan("Union", ""),
+            below(0, scan("Scan In-memory table sales", "")),
+            below(1, scan("ColumnarToRow", "")),
+            below(2, files.clone()),
+            below(0, named.clone()),
+        ];
+        let plan = Plan {
+            planned: nodes.len(),
+            nodes,
+        };
+        let read: Vec<&str> = file_scans(&plan).map(|node| &*node.operator).collect();
+        assert_eq!(read, [&*named.operator]);
         assert!(!is_file_scan(&scan("InMemoryTableScan", "")));
     }
 

@@ -208,7 +208,7 @@ fn check(version: &str) {
     // A class without regions may belong to any of several projections of a stage, so its operator may be a guess.
     check_marks(&answers, "unfused", version, false);
 
-    check_packed_rows(&answers, version);
+    check_rows(&answers, version);
     check_standing(&answers, version);
 
     let rows = answers.by_operator.iter();
@@ -228,8 +228,8 @@ fn check(version: &str) {
     );
 }
 
-/// Checks that packing rows for the driver belongs to the broadcast, or to the results.
-fn check_packed_rows(answers: &Answers, version: &str) {
+/// Checks that packing rows for the driver belongs to the broadcast, or to the results, and reading cached rows to the scan.
+fn check_rows(answers: &Answers, version: &str) {
     let of = |rows: &[Value], name: &str| samples(rows, |row| operator(row).contains(name));
     let broadcast = answers.one("broadcast");
     assert!(
@@ -240,6 +240,11 @@ fn check_packed_rows(answers: &Answers, version: &str) {
     assert!(
         of(&results, "task: result rows") > 0 && of(&results, "task: collected rows") == 0,
         "{version}: rows for the program are results: {results:?}"
+    );
+    let cached = answers.one("cached");
+    assert!(
+        of(&cached, "In-memory table comments") > 0,
+        "{version}: rows of a cached table are read by its scan: {cached:?}"
     );
 }
 
@@ -252,6 +257,7 @@ fn check_standing(answers: &Answers, version: &str) {
         "reused",
         "marked",
         "broadcast",
+        "cached",
         "interpreted",
         "python",
         "stream",
