@@ -18,7 +18,7 @@ use unfuse_sizing::what_if::PartKind;
 const LONG_INTERPRETED_S: f64 = 2.0;
 
 /// What to do if Spark fused no operator of the query, and if it fused others.
-const NOTHING_FUSED: &str = "set spark.sql.codegen.wholeStage=true; if rows have more than 100 fields, also spark.sql.codegen.maxFields=1000";
+const NOTHING_FUSED: &str = "set spark.sql.codegen.wholeStage=true, and if rows have more than 100 fields, also spark.sql.codegen.maxFields=1000";
 const OTHERS_FUSED: &str = "if rows have more than 100 fields, set spark.sql.codegen.maxFields=1000, or select fewer fields before this operator";
 
 /// Code that generated code calls, by how the names of its methods begin: all of it, by the operator with most of it.
