@@ -125,12 +125,6 @@ def not_fused_join(_):
     )
 
 
-def not_fused_wide(_):
-    """More columns than Spark fuses by default."""
-    columns = ", ".join(f"l_partkey + {n} c{n}" for n in range(110))
-    return spark.sql(f"SELECT *, {columns} FROM lineitem WHERE l_linenumber > 3 AND l_suppkey % 3 < 2")
-
-
 def tiny_tasks(_):
     return spark.sql("SELECT l_suppkey, count(*), sum(l_quantity) FROM lineitem GROUP BY 1")
 

@@ -4,22 +4,21 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use unfuse_format::{Frame, FrameKind};
-use unfuse_postprocess::{PYTHON_THREAD, generated_hash, line_name, python_line};
+use unfuse_postprocess::{PYTHON_THREAD, PlanNode, generated_hash, line_name, python_line};
 
 use super::facts::{Facts, Stack, node_name, sum};
 use super::found::Found;
 use super::rules::Rule;
 use crate::calls::has_call;
-use crate::what_if::{Remedy, Saving};
+use crate::what_if::{Remedy, Saving, columns};
 use crate::words::count;
 use unfuse_sizing::what_if::PartKind;
 
 /// A method that is interpreted for less time may only wait for the compilers, s.
 const LONG_INTERPRETED_S: f64 = 2.0;
 
-/// What to do if Spark fused no operator of the query, and if it fused others.
-const NOTHING_FUSED: &str = "set spark.sql.codegen.wholeStage=true, and if rows have more than 100 fields, also spark.sql.codegen.maxFields=1000";
-const OTHERS_FUSED: &str = "if rows have more than 100 fields, set spark.sql.codegen.maxFields=1000, or select fewer fields before this operator";
+/// Spark does not fuse operators of more columns than this by default.
+const MOST_FUSED_COLUMNS: usize = 100;
 
 /// Code that generated code calls, by how the names of its methods begin: all of it, by the operator with most of it.
 pub(super) fn calls(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
@@ -111,24 +110,19 @@ pub(super) fn interpreted(facts: &Facts<'_>) -> Vec<Found> {
     found.collect()
 }
 
-/// Operators that Spark can fuse into generated loops and did not: all together, by the one with most CPU time. Those whose generated
-/// code it dropped do not count: it may be better so.
+/// Operators that Spark can fuse into generated loops, if it fused none of the query: all together, by the one with most CPU time. Rows
+/// of many columns are a reason not to, and fusing them saved nothing where it was tried.
 pub(super) fn not_fused(facts: &Facts<'_>, rule: &Rule) -> Vec<Found> {
-    let nodes = facts.plan.nodes.iter().enumerate();
-    let own = nodes.filter(|(_, node)| {
-        node.codegen_stage.is_none() && is_about(rule, &node.operator, &node.detail)
-    });
-    let own: Vec<usize> = own.map(|(at, _)| at).collect();
-    let mut nodes = facts.plan.nodes.iter();
-    let value = match nodes.any(|node| node.codegen_stage.is_some()) {
-        true => OTHERS_FUSED,
-        false => NOTHING_FUSED,
-    };
-    let mut found = work(facts, facts.of_nodes(&own).collect());
-    for found in &mut found {
-        value.clone_into(&mut found.value);
+    let all = || facts.plan.nodes.iter();
+    let is_wide = |node: &PlanNode| columns(&node.detail) > MOST_FUSED_COLUMNS;
+    if all().any(|node| node.codegen_stage.is_some() || is_wide(node)) {
+        return Vec::new();
     }
-    found
+    let own = all()
+        .enumerate()
+        .filter(|(_, node)| is_about(rule, &node.operator, &node.detail));
+    let own: Vec<usize> = own.map(|(at, _)| at).collect();
+    work(facts, facts.of_nodes(&own).collect())
 }
 
 /// Whether a rule is about an operator with this text in the plan.

@@ -297,7 +297,7 @@ fn has_path(detail: &str, wanted: &str) -> bool {
 }
 
 /// The number of columns that a scan puts out, at least 1.
-fn columns(detail: &str) -> usize {
+pub(crate) fn columns(detail: &str) -> usize {
     let list = detail.split_once('[').map_or("", |(_, rest)| rest);
     let list = list.split(']').next().unwrap_or(list);
     let shown = list.split(',').filter(|column| !column.trim().is_empty());

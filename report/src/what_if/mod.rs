@@ -29,7 +29,7 @@ use profile::Source;
 use spread::spread;
 use trials::{each, floors};
 
-pub(crate) use cache::{CachedTable, above, file_scans, is_file_scan};
+pub(crate) use cache::{CachedTable, above, columns, file_scans, is_file_scan};
 pub(crate) use neighbour::{DIVISION, Neighbour, VictimWaits, without_each};
 pub(crate) use operator::StackOfStage;
 pub(crate) use page::what_ifs;

@@ -857,7 +857,7 @@ slow_results: Array<SlowResult>, };
 /**
  * A rule by its name.
  */
-export type RuleName = "broadcast" | "decimals" | "regular-expressions" | "text-files" | "small-files" | "interpreted-code" | "tiny-tasks" | "few-tasks" | "python-rows" | "skewed-join" | "pushdown" | "read-again" | "idle-cpus" | "heap";
+export type RuleName = "broadcast" | "decimals" | "regular-expressions" | "text-files" | "small-files" | "interpreted-code" | "not-fused" | "tiny-tasks" | "few-tasks" | "python-rows" | "skewed-join" | "pushdown" | "read-again" | "idle-cpus" | "heap";
 
 /**
  * A sentence of the verdict.
