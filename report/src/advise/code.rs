@@ -55,9 +55,18 @@ pub(super) fn opening(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
 
 /// Operators whose names begin so: all together, by the one with most CPU time.
 pub(super) fn operators(facts: &Facts<'_>, names: &[String]) -> Vec<Found> {
+    of_nodes(facts, |node| {
+        names.iter().any(|name| node.operator.starts_with(name))
+    })
+}
+
+/// The work of some nodes, by the one with most of it.
+fn of_nodes(facts: &Facts<'_>, is_own: impl Fn(&PlanNode) -> bool) -> Vec<Found> {
     let nodes = facts.plan.nodes.iter().enumerate();
-    let own = nodes.filter(|(_, node)| names.iter().any(|name| node.operator.starts_with(name)));
-    let own: Vec<usize> = own.map(|(at, _)| at).collect();
+    let own: Vec<usize> = nodes
+        .filter(|(_, node)| is_own(node))
+        .map(|(at, _)| at)
+        .collect();
     work(facts, facts.of_nodes(&own).collect())
 }
 
@@ -113,16 +122,12 @@ pub(super) fn interpreted(facts: &Facts<'_>) -> Vec<Found> {
 /// Operators that Spark can fuse into generated loops, if it fused none of the query: all together, by the one with most CPU time. Rows
 /// of many columns are a reason not to, and fusing them saved nothing where it was tried.
 pub(super) fn not_fused(facts: &Facts<'_>, rule: &Rule) -> Vec<Found> {
-    let all = || facts.plan.nodes.iter();
     let is_wide = |node: &PlanNode| columns(&node.detail) > MOST_FUSED_COLUMNS;
-    if all().any(|node| node.codegen_stage.is_some() || is_wide(node)) {
+    let mut nodes = facts.plan.nodes.iter();
+    if nodes.any(|node| node.codegen_stage.is_some() || is_wide(node)) {
         return Vec::new();
     }
-    let own = all()
-        .enumerate()
-        .filter(|(_, node)| is_about(rule, &node.operator, &node.detail));
-    let own: Vec<usize> = own.map(|(at, _)| at).collect();
-    work(facts, facts.of_nodes(&own).collect())
+    of_nodes(facts, |node| is_about(rule, &node.operator, &node.detail))
 }
 
 /// Whether a rule is about an operator with this text in the plan.

@@ -234,7 +234,7 @@ pub(crate) fn above(plan: &Plan, at: usize, operator: &str) -> Option<usize> {
     (plan.nodes[parent].operator == operator).then_some(parent)
 }
 
-/// The scans of files in a plan, but for those that fill a cache once: the plan of a cached table has them in each query that reads it.
+/// The scans of files in a plan, without those that filled a cache: they are in the plan of each query that reads it.
 pub(crate) fn file_scans(plan: &Plan) -> impl Iterator<Item = &PlanNode> {
     let is_cached = |node: &PlanNode| {
         let above = std::iter::successors(node.parent, |at| plan.nodes.get(*at)?.parent);
@@ -256,8 +256,7 @@ pub(crate) fn is_file_scan(node: &PlanNode) -> bool {
     let mut words = node.operator.split_whitespace();
     match words.next() {
         Some("Scan") => {
-            let format = words.next();
-            format.is_some_and(|format| !["ExistingRDD", "In-memory"].contains(&format))
+            words.next().is_some_and(|format| format != "ExistingRDD") && !reads_cache(node)
         }
         Some("BatchScan") => true,
         _ => false,

@@ -133,10 +133,10 @@ struct Schedule<'a> {
     ran: Vec<Option<Ran>>,
     /// When the first task of each stage got a slot, and `demanded` then.
     begun: Vec<Option<(f64, f64)>>,
+    now: f64,
     /// Running tasks that need a CPU.
     demand: f64,
-    /// The time up to which that is summed up in `demanded`, and the sum, s.
-    now: f64,
+    /// The sum of `demand` over the time until now, s.
     demanded: f64,
     /// Empty if there is one pool.
     pools: Vec<PoolUse>,
@@ -224,12 +224,12 @@ impl<'a> Schedule<'a> {
             match (at(&self.running), at(&self.begins)) {
                 (Some(end), begin) if begin.is_none_or(|begin| end <= begin) => {
                     let stage = self.running.pop().map(|Reverse((_, stage))| stage);
-                    self.wait(end);
+                    self.advance(end);
                     stage.into_iter().for_each(|stage| self.task_ended(stage));
                 }
                 (_, Some(begin)) => {
                     let stage = self.begins.pop().map(|Reverse((_, stage))| stage);
-                    self.wait(begin);
+                    self.advance(begin);
                     stage.into_iter().for_each(|stage| self.begin(stage));
                 }
                 _ => return,
@@ -237,7 +237,8 @@ impl<'a> Schedule<'a> {
         }
     }
 
-    fn wait(&mut self, until: f64) {
+    /// Moves the time on, and sums up the demand since.
+    fn advance(&mut self, until: f64) {
         self.demanded += self.demand * (until - self.now);
         self.now = until;
     }

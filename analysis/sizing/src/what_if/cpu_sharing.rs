@@ -7,9 +7,10 @@ const ROUNDS: usize = 4;
 /// Recorded waits count as at most so many times as long as evenly divided CPUs explain.
 const MOST_UNEVEN: f64 = 2.0;
 
-/// By how much longer the same work takes if all CPUs work than if one does, because they share caches and memory: the middle of what
-/// was measured with two CPUs (docs/what-if.md, *How good it is*).
+/// By how much more CPU time the same work takes if all CPUs work than if one does, because they share caches and memory, as a share
+/// of it: the middle and the most of what was measured with two CPUs (docs/what-if.md, *How good it is*).
 const SHARED_CACHES: f64 = 0.12;
+pub(super) const MOST_SHARED_CACHES: f64 = 0.25;
 
 /// How long tasks wait for a CPU when they share CPUs with others.
 #[derive(Clone, Debug, PartialEq)]

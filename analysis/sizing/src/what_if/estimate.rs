@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
 
+use super::cpu_sharing::MOST_SHARED_CACHES;
 use super::random::Random;
 use super::{Model, Part, PartKind, Scenario};
 
@@ -15,9 +16,6 @@ const FEWEST_DRAWS: usize = 2;
 const TASKS_OF_DRAWS: usize = 4_000_000;
 /// A task is replaced by one of its stage that took at most so many times as long, or as short.
 const ALIKE: f64 = 1.5;
-/// By how much more CPU time the same work takes if more tasks share the caches and the memory of a machine, as a share of it:
-/// the range includes that (docs/what-if.md, *How good it is*).
-const SHARED_MEMORY: f64 = 0.25;
 /// Quantile of the normal distribution for 95% of the cases.
 const Z: f64 = 1.96;
 /// Where the drawing starts.
@@ -119,7 +117,7 @@ impl Model<'_> {
                 *remaining = 0.0;
             }
             if self.recorded.cpus.is_some() {
-                scenario.shorten(1.0 + SHARED_MEMORY);
+                scenario.shorten(1.0 + MOST_SHARED_CACHES);
             }
         }
         scenario

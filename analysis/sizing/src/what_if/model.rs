@@ -242,10 +242,9 @@ impl<'a> Model<'a> {
     fn replay(&self, scenario: &Scenario, times: impl Fn(usize) -> Vec<f64>) -> Vec<Option<Ran>> {
         let stages = &self.recorded.stages;
         let driver = self.driver(scenario);
-        let recorded_slots = self.recorded.slots.max(1);
-        let has_more_slots = (recorded_slots + 1..usize::MAX).contains(&scenario.slots);
+        let has_as_many = scenario.slots == self.recorded.slots.max(1);
         let others_gain =
-            has_more_slots || (scenario.slots == recorded_slots && !scenario.without.is_empty());
+            self.has_more_slots(scenario) || (has_as_many && !scenario.without.is_empty());
         let mut works: Vec<Work> = self
             .places
             .iter()
@@ -299,10 +298,14 @@ impl<'a> Model<'a> {
 
     /// How many times as many tasks a stage has in a scenario, if it has more.
     fn splits(&self, scenario: &Scenario, stage: usize) -> Option<f64> {
-        let recorded = self.recorded.slots.max(1);
-        let has_more_slots = (recorded + 1..usize::MAX).contains(&scenario.slots);
-        let splits = scenario.splits && self.recorded.stages[stage].splits && has_more_slots;
-        splits.then(|| scenario.slots as f64 / recorded as f64)
+        let splits = scenario.splits && self.recorded.stages[stage].splits;
+        let splits = splits && self.has_more_slots(scenario);
+        splits.then(|| scenario.slots as f64 / self.recorded.slots.max(1) as f64)
+    }
+
+    /// Whether a scenario has more slots than the recorded run, and not endless ones.
+    fn has_more_slots(&self, scenario: &Scenario) -> bool {
+        (self.recorded.slots.max(1) + 1..usize::MAX).contains(&scenario.slots)
     }
 
     /// The share of the driver's time that remains.
