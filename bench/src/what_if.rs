@@ -89,7 +89,7 @@ struct Row {
     now_s: f64,
     /// Low, likely, high.
     predicted_s: [f64; 3],
-    /// Least, median, most.
+    /// Least, median of the JVMs' medians, most.
     made_s: [f64; 3],
 }
 
@@ -116,24 +116,29 @@ impl WhatIf {
         let bar = ProgressBar::new(u64::from(self.runs) * plan.job.len() as u64).with_style(
             ProgressStyle::with_template("[{bar:24}] {pos} of {len} JVMs, {elapsed}")?,
         );
-        let mut rows = Vec::new();
+        let mut jobs: BTreeMap<&str, Vec<Recorded>> = BTreeMap::new();
         for run in 0..self.runs {
-            let mut recorded = BTreeMap::new();
             for job in &plan.job {
                 let spark = if job.data.is_some() { &tpcds } else { &tpch };
-                recorded.insert(&*job.name, self.record(spark, job, &plan, run)?);
+                let recorded = self.record(spark, job, &plan, run)?;
+                jobs.entry(&job.name).or_default().push(recorded);
                 bar.inc(1);
             }
-            for change in &plan.change {
-                let [now, then] = [&recorded[&*change.now], &recorded[change.then()]];
-                for at in 0..change.queries.len() {
+        }
+        let mut rows = Vec::new();
+        for change in &plan.change {
+            let then = &jobs[change.then()];
+            for at in 0..change.queries.len() {
+                for now in &jobs[&*change.now] {
                     rows.push(change.row(&tpch, now, then, at)?);
                 }
             }
         }
         bar.finish_and_clear();
         let whole = self.jobs.is_empty();
-        let (figures, body) = (figures(&rows), self.body(&rows));
+        let mut figures = figures(&rows);
+        figures.extend(apart(&plan, &jobs));
+        let body = self.body(&rows);
         if whole {
             return page.finish(self.runs, figures, &body);
         }
@@ -193,10 +198,10 @@ impl WhatIf {
 
     fn body(&self, rows: &[Row]) -> String {
         let mut body = format!(
-            "Spark 4.3, scale factor 1, recorded at 200 Hz with waits. Each change is predicted from the median run of a query, and \
-             compared with the median run of the query with the change (`bench/assets/what_if.py`, `what_if.toml`). Each JVM runs \
-             its queries {WARM_UP} times to warm up, and then {} times, which count. The error is that of the median; *inside*: the \
-             range of the prediction holds the median. Times in s.\n\n\
+            "Spark 4.3, scale factor 1, recorded at 200 Hz with waits. Each change is predicted from the median run of a query in each \
+             JVM, and compared with the query with the change: the median of all JVMs' medians \
+             (`bench/assets/what_if.py`, `what_if.toml`). Each JVM runs its queries {WARM_UP} times to warm up, and then {} times, which \
+             count. The error is the distance from it; *inside*: the range of the prediction holds it. Times in s.\n\n\
              | query | change | as it is | predicted | made | error | inside |\n|---|---|---|---|---|---|---|\n",
             self.rounds
         );
@@ -225,17 +230,21 @@ impl Change {
         self.then.as_deref().unwrap_or(&self.now)
     }
 
+    /// The query with the change, of the query at a position.
+    fn becomes(&self, at: usize) -> &str {
+        self.becomes.get(at).unwrap_or(&self.queries[at])
+    }
+
     fn uses(&self, job: &str) -> bool {
         self.now == job || self.then() == job
     }
 
     /// Predicts a change of a query, and compares it with the change as it was made.
-    fn row(&self, spark: &Spark, now: &Recorded, then: &Recorded, at: usize) -> Result<Row> {
-        let query = &self.queries[at];
-        let becomes = self.becomes.get(at).unwrap_or(query);
+    fn row(&self, spark: &Spark, now: &Recorded, then: &[Recorded], at: usize) -> Result<Row> {
+        let (query, becomes) = (&self.queries[at], self.becomes(at));
         let mut row = Row {
             query: query.clone(),
-            becomes: becomes.clone(),
+            becomes: becomes.to_owned(),
             change: self.change.clone(),
             now_s: 0.0,
             predicted_s: [0.0; 3],
@@ -243,9 +252,12 @@ impl Change {
         };
         if query == APPLICATION {
             let of = |profile| spark.ask("what-if", profile, &[&self.change]);
-            let [answer, made] = [of(&now.profile)?, of(&then.profile)?];
-            row.made_s = [number(&made["measured_s"])?; 3];
-            row.predict(&answer)?;
+            let made = then
+                .iter()
+                .map(|then| number(&of(&then.profile)?["measured_s"]));
+            let made = made.collect::<Result<Vec<f64>>>()?;
+            row.made_s = span(&made, stats::median(&mut made.clone()));
+            row.predict(&of(&now.profile)?)?;
             return Ok(row);
         }
         let (id, _) = now.median_run(query)?;
@@ -255,13 +267,11 @@ impl Change {
                 row.change = row.change.replace(word, &number);
             }
         }
-        let (_, median_s) = then.median_run(becomes)?;
-        let made = then.queries[becomes].iter().map(|(_, seconds)| *seconds);
-        row.made_s = [
-            made.clone().fold(f64::INFINITY, f64::min),
-            median_s,
-            made.fold(0.0, f64::max),
-        ];
+        let medians = then.iter().map(|then| Ok(then.median_run(becomes)?.1));
+        let mut medians = medians.collect::<Result<Vec<f64>>>()?;
+        let runs = then.iter().flat_map(|then| &then.queries[becomes]);
+        let made: Vec<f64> = runs.map(|(_, seconds)| *seconds).collect();
+        row.made_s = span(&made, stats::median(&mut medians));
         let id = id.to_string();
         let options = [&*row.change, "--query", &id];
         let answer = spark.ask("what-if", &now.profile, &options)?;
@@ -350,6 +360,33 @@ fn beside(_: &Spark, job: &Recorded, query: i64) -> Result<i64> {
 
 fn number(value: &Value) -> Result<f64> {
     value.as_f64().context("a number")
+}
+
+/// The least and the most of times, around their middle.
+fn span(times: &[f64], middle: f64) -> [f64; 3] {
+    let least = times.iter().copied().fold(f64::INFINITY, f64::min);
+    [least, middle, times.iter().copied().fold(0.0, f64::max)]
+}
+
+/// How far apart the times of a query with a change are in two JVMs, which no prediction can know. Nothing if each job has
+/// one JVM.
+fn apart(plan: &Plan, jobs: &BTreeMap<&str, Vec<Recorded>>) -> Option<Figure> {
+    let mut apart = Vec::new();
+    for change in &plan.change {
+        for pair in jobs[change.then()].windows(2) {
+            for at in 0..change.queries.len() {
+                let times = [&pair[0], &pair[1]].map(|run| run.median_run(change.becomes(at)));
+                if let [Ok((_, one)), Ok((_, other))] = times {
+                    apart.push(100.0 * (one / other - 1.0).abs());
+                }
+            }
+        }
+    }
+    let what = "times of a query with a change in two JVMs are apart: median";
+    (!apart.is_empty()).then(|| {
+        let (value, interval) = stats::quantile(&mut apart, 0.5);
+        Figure::new("apart", what, value, "%", 1).within(Some(interval))
+    })
 }
 
 fn figures(rows: &[Row]) -> Vec<Figure> {

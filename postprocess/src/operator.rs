@@ -49,6 +49,8 @@ pub struct Operator {
     pub passes: bool,
     /// Whether it outputs as many rows as it gets.
     pub keeps_rows: bool,
+    /// Whether it reads rows that Spark has cached.
+    pub reads_cache: bool,
 }
 
 #[derive(Deserialize)]
@@ -74,6 +76,8 @@ struct OperatorRule {
     passes: bool,
     #[serde(default)]
     keeps_rows: bool,
+    #[serde(default)]
+    reads_cache: bool,
     names: Vec<String>,
 }
 
@@ -103,6 +107,7 @@ impl Operator {
                 kind: rule.kind,
                 passes: rule.passes,
                 keeps_rows: rule.keeps_rows,
+                reads_cache: rule.reads_cache,
             };
         }
         // The last word in the name decides: in the order of kinds, a Python aggregate would be an aggregate.
@@ -153,6 +158,18 @@ mod tests {
         assert!(
             Operator::from_name("Project").keeps_rows && !Operator::from_name("Filter").keeps_rows
         );
+        for (name, reads_cache) in [
+            ("Scan In-memory table sales", true),
+            ("InMemoryTableScan", true),
+            ("Scan parquet sales", false),
+        ] {
+            let known = Operator::from_name(name);
+            assert_eq!(
+                (known.kind, known.reads_cache),
+                (OperatorKind::Scan, reads_cache),
+                "{name}"
+            );
+        }
     }
 
     #[test]
@@ -160,8 +177,13 @@ mod tests {
         for rule in &RULES.operator {
             for name in &rule.names {
                 let found = Operator::from_name(name);
-                let said = (rule.kind, rule.passes, rule.keeps_rows);
-                assert_eq!((found.kind, found.passes, found.keeps_rows), said, "{name}");
+                let said = Operator {
+                    kind: rule.kind,
+                    passes: rule.passes,
+                    keeps_rows: rule.keeps_rows,
+                    reads_cache: rule.reads_cache,
+                };
+                assert_eq!(found, said, "{name}");
             }
         }
         for (kind, rule) in &RULES.words {

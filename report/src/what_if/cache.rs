@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 
 use unfuse_format::{HostRow, StageAttempt};
-use unfuse_postprocess::{Attributor, Group, Owner, Plan, PlanNode, table_name};
+use unfuse_postprocess::{Attributor, Group, Operator, Owner, Plan, PlanNode, table_name};
 use unfuse_sizing::what_if::Change;
 
 use super::operator::{cpu_of_nodes, plan_and_part};
@@ -13,9 +13,13 @@ use crate::text::{list, shorten};
 use crate::words::bytes;
 use crate::{Part, Report, ReportError};
 
-/// CPU time of reading a value of cached rows, ns: the least, the most likely and the most of what was measured
-/// (docs/what-if.md, *Cached tables*).
-const VALUE_NS: [f64; 3] = [5.0, 10.0, 20.0];
+/// CPU time of making rows of a cached value, ns: the least, the most likely and the most of what was measured (docs/what-if.md,
+/// *Cached tables*).
+const VALUE_NS: [f64; 3] = [6.0, 9.0, 13.0];
+/// The least CPU time of passing a row on to generated code, ns.
+const ROW_NS: f64 = 20.0;
+/// What passing rows on to generated code takes, with reading their values there, as a part of what it takes now to read columns.
+const OF_COLUMNS: [f64; 3] = [0.6, 1.0, 2.0];
 /// Bytes of cached rows for each byte of a file: the least and the most of what was measured.
 const BYTES_OF_FILE: [f64; 2] = [1.5, 4.0];
 
@@ -112,10 +116,12 @@ impl CachedTable {
         for at in wanted.iter().copied() {
             let node = &plan.nodes[at];
             // Rows come out of the cache.
-            let replaced = [Some(at), above(plan, at, "ColumnarToRow")]
+            let to_rows = above(plan, at, "ColumnarToRow");
+            let replaced: Vec<usize> = [Some(at), to_rows]
                 .into_iter()
-                .flatten();
-            let replaced: Vec<usize> = replaced.filter(|at| cpu_ns[*at] > 0).collect();
+                .flatten()
+                .filter(|at| cpu_ns[*at] > 0)
+                .collect();
             let replaced_ns: f64 = replaced.iter().map(|at| cpu_ns[*at] as f64).sum();
             if replaced.is_empty() {
                 continue;
@@ -128,10 +134,11 @@ impl CachedTable {
                 ));
             };
             found.cpu_s += replaced_ns / 1e9;
-            let values = rows * columns(&node.detail) as f64;
+            let columns_ns = to_rows.map(|at| cpu_ns[at] as f64);
+            let remaining = reading_ns(rows, columns(&node.detail), columns_ns);
             found.scans.extend(replaced.iter().map(|at| CachedScan {
                 node: plan.nodes[*at].id,
-                remaining: VALUE_NS.map(|ns| values * ns / replaced_ns),
+                remaining: remaining.map(|ns| ns / replaced_ns),
             }));
         }
         if found.scans.is_empty() {
@@ -186,6 +193,13 @@ impl CachedTable {
         });
         Ok(())
     }
+}
+
+/// CPU time of reading cached rows, ns: the least, the most likely, the most. `columns_ns` is what generated code takes now to read
+/// values of columns; none if it gets rows now, too.
+fn reading_ns(rows: f64, columns: usize, columns_ns: Option<f64>) -> [f64; 3] {
+    let passed = columns_ns.map_or(0.0, |ns| ns.max(rows * ROW_NS));
+    [0, 1, 2].map(|at| rows * columns as f64 * VALUE_NS[at] + passed * OF_COLUMNS[at])
 }
 
 /// Bytes of files that the tasks read in the stages in which some nodes have samples; 0 where other threads read for them, because
@@ -248,7 +262,7 @@ pub(crate) fn file_scans(plan: &Plan) -> impl Iterator<Item = &PlanNode> {
 
 /// Whether a node reads rows that Spark has cached.
 fn reads_cache(node: &PlanNode) -> bool {
-    node.operator == "InMemoryTableScan" || node.operator.starts_with("Scan In-memory table")
+    Operator::from_name(&node.operator).reads_cache
 }
 
 /// Whether a node reads files.
@@ -395,6 +409,14 @@ mod tests {
         );
         assert_eq!(columns("FileScan parquet [] Batched: true"), 1);
         assert_eq!(columns(""), 1);
+    }
+
+    #[test]
+    fn generated_code_reads_rows_of_a_cache_and_columns_of_files() {
+        let million = |columns_ns| reading_ns(1e6, 4, columns_ns).map(|ns| (ns / 1e6).round());
+        assert_eq!(million(None), [24.0, 36.0, 52.0]);
+        assert_eq!(million(Some(0.0)), [36.0, 56.0, 92.0]);
+        assert_eq!(million(Some(50e6)), [54.0, 86.0, 152.0]);
     }
 
     #[test]
