@@ -24,8 +24,8 @@ table! {
         pub end_ns: i64,
         /// What the task got: CPU seconds, bytes, or of memory the bytes it held times the seconds it held them; of
         /// `allocation` its part of what all threads of the JVM allocated, 0 to 1, times the seconds in which they did. Of
-        /// `io-read` only bytes that came from a disk count, where Linux counts them for each thread; in profiles of earlier
-        /// versions also those from the page cache.
+        /// `io-read` only bytes that came from a disk count, where Linux counts them for each thread: those that are read twice
+        /// count twice. In profiles of earlier versions those from the page cache count, too.
         pub units: f64,
         /// Time in which the task waited for the resource, as far as Spark measures it, ns.
         pub blocked_ns: i64,
