@@ -138,14 +138,14 @@ def tiny_tasks_of_joins(_):
 
 def few_tasks(rewritten):
     lines = spark.sql("SELECT l_orderkey, l_comment FROM lineitem WHERE l_orderkey % 3 = 0")
-    lines = lines.repartition(2) if rewritten else lines.coalesce(1)
+    lines = lines if rewritten else lines.coalesce(1)
     return lines.selectExpr("l_orderkey", f"{hashed('l_comment', 3)} h")
 
 
 def few_tasks_of_a_sort(rewritten):
     """Rows are sorted within partitions, of which there is one."""
     lines = spark.sql("SELECT l_suppkey, l_extendedprice, l_shipdate FROM lineitem WHERE l_orderkey % 2 = 0")
-    lines = lines.repartition(2) if rewritten else lines.coalesce(1)
+    lines = lines if rewritten else lines.coalesce(1)
     return lines.sortWithinPartitions("l_extendedprice", "l_shipdate")
 
 

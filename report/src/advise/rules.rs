@@ -28,7 +28,7 @@ pub enum RuleName {
     NotFused,
     /// Use fewer partitions.
     TinyTasks,
-    /// Use more partitions.
+    /// Do not limit the tasks of a stage by `coalesce`.
     FewTasks,
     /// Do not pass rows to plain Python functions.
     PythonRows,

@@ -1,9 +1,10 @@
 //! Stages with too many or too few tasks.
 
 use std::collections::HashMap;
+use std::iter::successors;
 
 use unfuse_format::{TaskRow, counted};
-use unfuse_postprocess::median;
+use unfuse_postprocess::{Plan, PlanNode, median};
 
 use super::facts::{Facts, stage_name, task_s};
 use super::found::Found;
@@ -15,7 +16,7 @@ use crate::words::count;
 const TINY_S: f64 = 0.1;
 /// There are many if there are so many for each slot.
 const MANY: usize = 4;
-/// What counts as work for a record that a tiny task reads, s: much for most operators.
+/// What counts as work for a record that a tiny task reads, at most, s: much for most operators.
 const RECORD_S: f64 = 5e-6;
 /// What a task should at least do, s.
 const ENOUGH_S: f64 = 0.5;
@@ -28,13 +29,13 @@ pub(super) fn tiny(facts: &Facts<'_>) -> Vec<Found> {
         let middle = median(&mut seconds);
         let is_tiny = reads && middle < TINY_S && tasks.len() >= MANY * facts.slots;
         is_tiny.then(|| {
-            let beside: f64 = tasks.iter().map(beside_s).sum();
-            let work = seconds.iter().sum::<f64>() - beside;
+            let record_s = record_s(tasks, facts.operators_s(*attempt));
+            let work: f64 = tasks.iter().map(|task| work_s(task, record_s)).sum();
             let enough = ((work / ENOUGH_S).ceil() as usize).max(facts.slots);
             let fewer = 1.0 - (enough as f64 / tasks.len() as f64).min(1.0);
             let more = tasks
                 .iter()
-                .map(|task| (task.task, beside_s(task) * fewer))
+                .map(|task| (task.task, (task_s(task) - work_s(task, record_s)) * fewer))
                 .collect();
             TinyTasks {
                 attempt: *attempt,
@@ -97,13 +98,27 @@ impl TinyTasks {
     }
 }
 
-/// What a task takes beside the work on its records, s.
-fn beside_s(task: &TaskRow) -> f64 {
-    let work = task.shuffle_read_records.max(0) as f64 * RECORD_S;
-    (task_s(task) - work).max(0.0)
+/// What counts as work for a record, s. Whatever the records are, operators worked on them for no longer than they computed, s, if that
+/// is known.
+fn record_s(tasks: &[TaskRow], operators_s: f64) -> f64 {
+    let records = tasks
+        .iter()
+        .map(|task| task.shuffle_read_records.max(0) as f64);
+    let computed = operators_s / records.sum::<f64>();
+    if computed > 0.0 {
+        computed.min(RECORD_S)
+    } else {
+        RECORD_S
+    }
 }
 
-/// Stages with fewer tasks than slots, which had nothing else to do.
+/// What a task takes for its records, s: the rest is for the task itself.
+fn work_s(task: &TaskRow, record_s: f64) -> f64 {
+    let work = task.shuffle_read_records.max(0) as f64 * record_s;
+    work.min(task_s(task))
+}
+
+/// Stages that `coalesce(N)` leaves with fewer tasks than free slots.
 pub(super) fn few(facts: &Facts<'_>) -> Vec<Found> {
     let takes_first_rows = |operator: &str| operator == "CollectLimit" || operator == "GlobalLimit";
     if facts
@@ -116,10 +131,7 @@ pub(super) fn few(facts: &Facts<'_>) -> Vec<Found> {
         return Vec::new();
     }
     let found = facts.stages.iter().filter_map(|(attempt, tasks)| {
-        let reads = tasks.iter().any(|task| task.shuffle_read_bytes > 0);
-        if reads && tasks.len() == 1 && is_single_by_need(facts, *attempt) {
-            return None;
-        }
+        let coalesce = coalesce_in(facts.plan, facts.nodes_in(*attempt))?;
         let whole: f64 = tasks.iter().map(task_s).sum();
         let worth = (whole / ENOUGH_S) as usize;
         let free = (facts.slots as f64 - facts.busy_beside(*attempt, tasks)).floor() as usize;
@@ -128,9 +140,9 @@ pub(super) fn few(facts: &Facts<'_>) -> Vec<Found> {
             let idle = 1.0 - tasks.len() as f64 / better as f64;
             let spread = tasks.iter().map(|task| (task.task, task_s(task) * idle));
             Found {
-                subject: stage_name(*attempt),
+                subject: format!("coalesce({coalesce}) in {}", stage_name(*attempt)),
                 detail: format!(
-                    "it has {} on {}",
+                    "the stage has {} on {}",
                     count(tasks.len(), "task"),
                     count(facts.slots, "slot")
                 ),
@@ -147,13 +159,61 @@ pub(super) fn few(facts: &Facts<'_>) -> Vec<Found> {
     found.collect()
 }
 
-/// Whether the query needs a single task there: a global sort, aggregate or limit.
-fn is_single_by_need(facts: &Facts<'_>, attempt: Attempt) -> bool {
-    let mut nodes = facts.nodes_in(attempt);
-    nodes.any(|at| {
-        let node = &facts.plan.nodes[at];
-        node.operator.starts_with("Exchange")
-            && node.detail.contains("SinglePartition")
-            && !node.detail.contains("REPARTITION")
-    })
+/// The number of partitions of a `Coalesce` that gets the rows of some nodes in the same stage.
+fn coalesce_in(plan: &Plan, nodes: impl Iterator<Item = usize>) -> Option<&str> {
+    let is_exchange = |node: &PlanNode| node.operator.ends_with("Exchange");
+    let coalesce_above = |at: usize| {
+        let above = successors(plan.nodes.get(at), |node| plan.nodes.get(node.parent?));
+        // No plan is deeper than it is large. An exchange also has samples in the stage that reads it.
+        let mut above = above
+            .take(plan.nodes.len())
+            .take_while(|node| !is_exchange(node));
+        let coalesce = above.find(|node| node.operator == "Coalesce")?;
+        coalesce.detail.split_whitespace().nth(1)
+    };
+    nodes.into_iter().find_map(coalesce_above)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_take_no_longer_than_operators_computed() {
+        let task = TaskRow {
+            shuffle_read_records: 1_000_000,
+            ..TaskRow::default()
+        };
+        let tasks = [task.clone(), task];
+        for (operators_s, expected) in [(1.0, 5e-7), (20.0, RECORD_S), (0.0, RECORD_S)] {
+            let found = record_s(&tasks, operators_s);
+            assert!((found - expected).abs() < 1e-12, "{operators_s}: {found}");
+        }
+    }
+
+    #[test]
+    fn a_coalesce_counts_in_its_own_stage() {
+        let nodes = [
+            ("Project", None, ""),
+            ("Coalesce", Some(0), "Coalesce 3"),
+            ("Exchange", Some(1), "Exchange hashpartitioning(a#1, 200)"),
+            ("Scan parquet", Some(2), ""),
+        ];
+        let nodes = nodes.map(|(operator, parent, detail)| PlanNode {
+            id: 0,
+            parent,
+            operator: operator.to_owned(),
+            detail: detail.to_owned(),
+            codegen_stage: None,
+            region: None,
+            metrics: Vec::new(),
+        });
+        let plan = Plan {
+            planned: nodes.len(),
+            nodes: nodes.into(),
+        };
+        for (at, expected) in [(0, None), (1, Some("3")), (2, None), (3, None)] {
+            assert_eq!(coalesce_in(&plan, [at].into_iter()), expected, "{at}");
+        }
+    }
 }
