@@ -357,7 +357,8 @@ fn families<'a>(
             .fold(0, i64::saturating_add);
         runs.retain(asked);
         runs.sort_by_key(|at| summary.queries[*at].duration_ms);
-        let Some(at) = runs.get(runs.len() / 2).copied() else {
+        // Of two in the middle the faster one: the first run of an application is slower than others.
+        let Some(at) = runs.get(runs.len().saturating_sub(1) / 2).copied() else {
             continue;
         };
         let one = &summary.queries[at];

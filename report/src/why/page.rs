@@ -180,7 +180,8 @@ fn median_runs(report: &Report<'_>) -> Vec<Option<usize>> {
         let ended = runs.iter().copied().filter(|at| has_ended(query(at)));
         let mut ended: Vec<usize> = ended.collect();
         ended.sort_by_key(|at| query(at).duration_ms);
-        (ended.len() >= LEAST_RUNS).then(|| ended[ended.len() / 2])
+        // Of two in the middle the faster one: the first run of an application is slower than others.
+        (ended.len() >= LEAST_RUNS).then(|| ended[(ended.len() - 1) / 2])
     };
     let families = report.summary.families.iter();
     families.map(|family| median(&family.runs)).collect()
