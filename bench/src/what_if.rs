@@ -1,5 +1,7 @@
 //! How good `unfuse what-if` is: changes that are predicted from one run, and then made.
 
+mod figures;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
@@ -13,10 +15,11 @@ use serde_json::Value;
 use unfuse_machine::said;
 use unfuse_postprocess::Profile;
 
-use crate::page::{ATTRIBUTION, Figure, Measuring, slug};
+use crate::page::{ATTRIBUTION, Measuring, slug};
 use crate::session::complete;
 use crate::spark::{Spark, Tool, tpch_queries};
 use crate::stats;
+use figures::{apart, figures};
 
 /// How good the predictions of `unfuse what-if` are: changes that are predicted from one run, and then made
 #[derive(Debug, Args)]
@@ -102,8 +105,8 @@ impl WhatIf {
             .retain(|change| is_asked(&change.now) && is_asked(change.then()));
         let used = |job: &Job| plan.change.iter().any(|change| change.uses(&job.name));
         plan.job.retain(used);
-        if plan.change.is_empty() || self.rounds == 0 {
-            bail!("--jobs leaves no change, or --rounds is 0");
+        if plan.change.is_empty() || self.rounds == 0 || self.runs == 0 {
+            bail!("--jobs leaves no change, or --rounds or --runs is 0");
         }
         let measures = [
             &ATTRIBUTION[..],
@@ -136,7 +139,8 @@ impl WhatIf {
         }
         bar.finish_and_clear();
         let whole = self.jobs.is_empty();
-        let mut figures = figures(&rows);
+        let changes: Vec<&[Row]> = rows.chunks(self.runs as usize).collect();
+        let mut figures = figures(&changes);
         figures.extend(apart(&plan, &jobs));
         let body = self.body(&rows);
         if whole {
@@ -368,50 +372,6 @@ fn span(times: &[f64], middle: f64) -> [f64; 3] {
     [least, middle, times.iter().copied().fold(0.0, f64::max)]
 }
 
-/// How far apart the times of a query with a change are in two JVMs, which no prediction can know. Nothing if each job has
-/// one JVM.
-fn apart(plan: &Plan, jobs: &BTreeMap<&str, Vec<Recorded>>) -> Option<Figure> {
-    let mut apart = Vec::new();
-    for change in &plan.change {
-        for pair in jobs[change.then()].windows(2) {
-            for at in 0..change.queries.len() {
-                let times = [&pair[0], &pair[1]].map(|run| run.median_run(change.becomes(at)));
-                if let [Ok((_, one)), Ok((_, other))] = times {
-                    apart.push(100.0 * (one / other - 1.0).abs());
-                }
-            }
-        }
-    }
-    let what = "times of a query with a change in two JVMs are apart: median";
-    (!apart.is_empty()).then(|| {
-        let (value, interval) = stats::quantile(&mut apart, 0.5);
-        Figure::new("apart", what, value, "%", 1).within(Some(interval))
-    })
-}
-
-fn figures(rows: &[Row]) -> Vec<Figure> {
-    let mut errors: Vec<f64> = rows.iter().map(|row| 100.0 * row.error().abs()).collect();
-    let inside = rows.iter().filter(|row| row.is_inside()).count() as f64;
-    let (share, interval) = stats::share(inside, rows.len() as f64);
-    let mut quantile = |name: &str, what: &str, of: f64| {
-        let (value, interval) = stats::quantile(&mut errors, of);
-        Figure::new(name, what, value, "%", 1).within(Some(interval))
-    };
-    vec![
-        Figure::new("changes", "changes", rows.len() as f64, "", 0).exact(),
-        quantile("median", "error of the predicted time: median", 0.5),
-        quantile("most", "error of the predicted time: 90th percentile", 0.9),
-        Figure::new(
-            "inside",
-            "times inside the predicted range",
-            100.0 * share,
-            "%",
-            0,
-        )
-        .within(Some(interval.map(|end| 100.0 * end))),
-    ]
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -437,28 +397,5 @@ mod tests {
         }
         let all = plan.change.iter().map(|change| change.queries.len());
         assert!(all.sum::<usize>() >= 40);
-    }
-
-    #[test]
-    fn the_error_and_the_interval_compare_with_the_median() {
-        let row = Row {
-            query: "a".to_owned(),
-            becomes: "b".to_owned(),
-            change: "slots=1".to_owned(),
-            now_s: 10.0,
-            predicted_s: [7.0, 9.0, 11.0],
-            made_s: [9.0, 10.0, 12.0],
-        };
-        assert!((row.error() + 0.1).abs() < 1e-9 && row.is_inside());
-        let figures = figures(&[row]);
-        let value = |name: &str| {
-            figures
-                .iter()
-                .find(|one| one.name == name)
-                .map(|one| one.value)
-        };
-        assert_eq!(value("changes"), Some(1.0));
-        assert_eq!(value("inside"), Some(100.0));
-        assert!((value("median").expect("a figure") - 10.0).abs() < 1e-9);
     }
 }

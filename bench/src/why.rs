@@ -251,7 +251,7 @@ impl Recorded {
             "a round was not recorded"
         );
         rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Ok(rounds[rounds.len() / 2].1)
+        Ok(rounds[(rounds.len() - 1) / 2].1)
     }
 }
 

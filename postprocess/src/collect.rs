@@ -75,7 +75,12 @@ fn collects(operator: &str) -> bool {
 
 fn is_shuffle(plan: &Plan, index: usize) -> bool {
     let operator = plan.nodes[index].operator.as_str();
-    operator.contains("Exchange") && !operator.contains("BroadcastExchange")
+    is_exchange(operator) && !operator.contains("BroadcastExchange")
+}
+
+/// Whether an operator moves rows to another stage, or to all of its tasks.
+pub fn is_exchange(operator: &str) -> bool {
+    operator.contains("Exchange")
 }
 
 /// Whether an operator is a subquery, which Spark lists after the children of the operator that uses it.

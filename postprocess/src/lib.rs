@@ -46,7 +46,7 @@ mod wait_reason;
 
 pub use annotate::{AnnotatedLine, AnnotatedSource, annotated};
 pub use attribute::{Attribution, Attributor, Owner, execution_of};
-pub use collect::is_subquery;
+pub use collect::{is_exchange, is_subquery};
 pub use family::{QueryFamily, families};
 pub use fingerprint::{Fingerprint, normalised};
 pub use flame::flame_graph;

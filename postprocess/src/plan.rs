@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use unfuse_format::{Metric, PlanRow, RegionNode};
 
-use crate::collect::is_subquery;
+use crate::collect::{is_exchange, is_subquery};
 use crate::operator::Operator;
 
 /// A node of a plan.
@@ -166,12 +166,12 @@ impl Plan {
     }
 
     /// Nodes of the same stage below `index`, nearest first, down to the exchanges that it reads.
-    pub(crate) fn below(&self, index: usize) -> Vec<usize> {
+    pub fn below(&self, index: usize) -> Vec<usize> {
         let mut found = vec![index];
         let mut next = 0;
         while let Some(parent) = found.get(next).copied() {
             next += 1;
-            if parent != index && self.nodes[parent].operator.contains("Exchange") {
+            if parent != index && is_exchange(&self.nodes[parent].operator) {
                 continue;
             }
             // Children come after their parent. Subqueries run in stages of their own.
@@ -181,6 +181,17 @@ impl Plan {
         }
         found.remove(0);
         found
+    }
+
+    /// `index` and the nodes of the same stage above it, nearest first, up to the exchange that it writes.
+    pub fn above(&self, index: usize) -> Vec<usize> {
+        let above = |at: &usize| {
+            let node = &self.nodes[*at];
+            node.parent.filter(|_| !is_subquery(&node.operator))
+        };
+        let nodes = std::iter::successors(Some(index), above);
+        let is_own = |at: &usize| *at == index || !is_exchange(&self.nodes[*at].operator);
+        nodes.take_while(is_own).collect()
     }
 
     /// Whether a metric of the node with this name is among the accumulators.

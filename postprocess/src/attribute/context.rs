@@ -7,7 +7,7 @@ use std::ops::RangeInclusive;
 use unfuse_format::Frame;
 
 use crate::boundary::{self, Boundary};
-use crate::collect::{self, Collector};
+use crate::collect::{self, Collector, is_exchange};
 use crate::plan::Plan;
 use crate::regions::{RegionKind, RegionMap};
 use crate::rule::{BoundaryKind, Rule};
@@ -175,11 +175,11 @@ impl Context<'_> {
                 self.nearest(kind, from, |other| other == operator)
             }
             Boundary::ExchangeRead => self
-                .nearest(kind, from, |operator| operator.contains("Exchange"))
+                .nearest(kind, from, is_exchange)
                 .filter(|(index, _)| from.is_some() || self.updated(*index, "records read")),
             Boundary::ExchangeWrite => {
                 let writes = |index: &usize| {
-                    self.plan.nodes[*index].operator.contains("Exchange")
+                    is_exchange(&self.plan.nodes[*index].operator)
                         && (self.updated(*index, "shuffle records written")
                             || self.updated(*index, "shuffle bytes written"))
                 };

@@ -105,14 +105,14 @@ impl<'a> Facts<'a> {
         )
     }
 
-    /// CPU time of operators in the tasks of a stage, s, with the waits for a CPU that belong to it.
-    pub(super) fn operators_s(&self, (stage, attempt): Attempt) -> f64 {
-        let own = self.stacks().filter(|stack| {
-            let is_operator = matches!(stack.attribution.owner, Owner::Node(..));
-            is_operator && (stack.place.0, stack.place.1) == (stage, attempt)
-        });
+    /// CPU time of operators in the tasks of a stage, s, with the waits for a CPU that belong to it; none if the stage has no samples.
+    pub(super) fn operators_s(&self, (stage, attempt): Attempt) -> Option<f64> {
+        let of_stage = |stack: &Stack<'_>| (stack.place.0, stack.place.1) == (stage, attempt);
+        let mut own = self.stacks().filter(of_stage).peekable();
+        own.peek()?;
+        let own = own.filter(|stack| matches!(stack.attribution.owner, Owner::Node(..)));
         let ns: f64 = own.map(|stack| stack.cost.cpu_ns as f64).sum();
-        self.with_cpu_waits(ns / 1e9)
+        Some(self.with_cpu_waits(ns / 1e9))
     }
 
     /// The operator that owns most of some stacks.

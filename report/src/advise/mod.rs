@@ -28,7 +28,7 @@ use crate::model::{QuerySummary, Suggestions};
 use crate::verdict::slots_at;
 use crate::what_if::{ONE_RUN, Remedy, Saving, estimates, file_scans, is_local};
 use crate::words::{self, percent, shell};
-use crate::{Part, Report, ReportError, application_index};
+use crate::{Part, Report, ReportError, application_index, query};
 use facts::Facts;
 use found::Found;
 use machines::Machines;
@@ -357,8 +357,7 @@ fn families<'a>(
             .fold(0, i64::saturating_add);
         runs.retain(asked);
         runs.sort_by_key(|at| summary.queries[*at].duration_ms);
-        // Of two in the middle the faster one: the first run of an application is slower than others.
-        let Some(at) = runs.get(runs.len().saturating_sub(1) / 2).copied() else {
+        let Some(at) = runs.get(query::middle(runs.len())).copied() else {
             continue;
         };
         let one = &summary.queries[at];

@@ -1,10 +1,9 @@
 //! Stages with too many or too few tasks.
 
 use std::collections::HashMap;
-use std::iter::successors;
 
 use unfuse_format::{TaskRow, counted};
-use unfuse_postprocess::{Plan, PlanNode, median};
+use unfuse_postprocess::{Plan, PlanNode, is_exchange, median};
 
 use super::facts::{Facts, stage_name, task_s};
 use super::found::Found;
@@ -16,7 +15,7 @@ use crate::words::count;
 const TINY_S: f64 = 0.1;
 /// There are many if there are so many for each slot.
 const MANY: usize = 4;
-/// What counts as work for a record that a tiny task reads, at most, s: much for most operators.
+/// The most that counts as work for each record that a tiny task reads, s: much for most operators.
 const RECORD_S: f64 = 5e-6;
 /// What a task should at least do, s.
 const ENOUGH_S: f64 = 0.5;
@@ -98,18 +97,12 @@ impl TinyTasks {
     }
 }
 
-/// What counts as work for a record, s. Whatever the records are, operators worked on them for no longer than they computed, s, if that
-/// is known.
-fn record_s(tasks: &[TaskRow], operators_s: f64) -> f64 {
-    let records = tasks
-        .iter()
-        .map(|task| task.shuffle_read_records.max(0) as f64);
-    let computed = operators_s / records.sum::<f64>();
-    if computed > 0.0 {
-        computed.min(RECORD_S)
-    } else {
-        RECORD_S
-    }
+/// Work for each record, s: [`RECORD_S`], but no more than what operators computed, s, by the number of records; [`RECORD_S`] if that
+/// is not known.
+fn record_s(tasks: &[TaskRow], operators_s: Option<f64>) -> f64 {
+    let records = tasks.iter().map(|task| task.shuffle_read_records.max(0));
+    let records = records.fold(0, i64::saturating_add).max(1) as f64;
+    operators_s.map_or(RECORD_S, |computed| (computed / records).min(RECORD_S))
 }
 
 /// What a task takes for its records, s: the rest is for the task itself.
@@ -118,7 +111,7 @@ fn work_s(task: &TaskRow, record_s: f64) -> f64 {
     work.min(task_s(task))
 }
 
-/// Stages that `coalesce(N)` leaves with fewer tasks than free slots.
+/// Stages that `coalesce(N)` limits to fewer tasks than there are free slots.
 pub(super) fn few(facts: &Facts<'_>) -> Vec<Found> {
     let takes_first_rows = |operator: &str| operator == "CollectLimit" || operator == "GlobalLimit";
     if facts
@@ -131,7 +124,10 @@ pub(super) fn few(facts: &Facts<'_>) -> Vec<Found> {
         return Vec::new();
     }
     let found = facts.stages.iter().filter_map(|(attempt, tasks)| {
-        let coalesce = coalesce_in(facts.plan, facts.nodes_in(*attempt))?;
+        let own: Vec<usize> = facts.nodes_in(*attempt).collect();
+        if !is_coalesced(facts.plan, &own, tasks.len()) {
+            return None;
+        }
         let whole: f64 = tasks.iter().map(task_s).sum();
         let worth = (whole / ENOUGH_S) as usize;
         let free = (facts.slots as f64 - facts.busy_beside(*attempt, tasks)).floor() as usize;
@@ -140,7 +136,7 @@ pub(super) fn few(facts: &Facts<'_>) -> Vec<Found> {
             let idle = 1.0 - tasks.len() as f64 / better as f64;
             let spread = tasks.iter().map(|task| (task.task, task_s(task) * idle));
             Found {
-                subject: format!("coalesce({coalesce}) in {}", stage_name(*attempt)),
+                subject: format!("coalesce({}) in {}", tasks.len(), stage_name(*attempt)),
                 detail: format!(
                     "the stage has {} on {}",
                     count(tasks.len(), "task"),
@@ -159,19 +155,28 @@ pub(super) fn few(facts: &Facts<'_>) -> Vec<Found> {
     found.collect()
 }
 
-/// The number of partitions of a `Coalesce` that gets the rows of some nodes in the same stage.
-fn coalesce_in(plan: &Plan, nodes: impl Iterator<Item = usize>) -> Option<&str> {
-    let is_exchange = |node: &PlanNode| node.operator.ends_with("Exchange");
-    let coalesce_above = |at: usize| {
-        let above = successors(plan.nodes.get(at), |node| plan.nodes.get(node.parent?));
-        // No plan is deeper than it is large. An exchange also has samples in the stage that reads it.
-        let mut above = above
-            .take(plan.nodes.len())
-            .take_while(|node| !is_exchange(node));
-        let coalesce = above.find(|node| node.operator == "Coalesce")?;
-        coalesce.detail.split_whitespace().nth(1)
+/// Whether a `Coalesce` into as many partitions as a stage has tasks is in that stage, by the nodes with samples in it. If the stage
+/// reads a single partition, which a global sort, aggregate or limit needs, the call limits nothing.
+fn is_coalesced(plan: &Plan, in_stage: &[usize], tasks: usize) -> bool {
+    let partitions = |node: &PlanNode| node.detail.split_whitespace().nth(1)?.parse::<usize>().ok();
+    let is_call = |at: &usize| {
+        let node = &plan.nodes[*at];
+        node.operator == "Coalesce" && partitions(node) == Some(tasks)
     };
-    nodes.into_iter().find_map(coalesce_above)
+    let calls = (0..plan.nodes.len()).filter(is_call);
+    calls.into_iter().any(|call| {
+        let below = plan.below(call);
+        let is_single = |at: &usize| {
+            let node = &plan.nodes[*at];
+            is_exchange(&node.operator)
+                && node.detail.contains("SinglePartition")
+                && !node.detail.contains("REPARTITION")
+        };
+        // An exchange also has samples in the stage that reads it.
+        let own = plan.above(call).into_iter().chain(below.iter().copied());
+        let mut own = own.filter(|at| !is_exchange(&plan.nodes[*at].operator));
+        !below.iter().any(is_single) && own.any(|at| in_stage.contains(&at))
+    })
 }
 
 #[cfg(test)]
@@ -185,35 +190,78 @@ mod tests {
             ..TaskRow::default()
         };
         let tasks = [task.clone(), task];
-        for (operators_s, expected) in [(1.0, 5e-7), (20.0, RECORD_S), (0.0, RECORD_S)] {
+        for (operators_s, expected) in [
+            (Some(1.0), 5e-7),
+            (Some(20.0), RECORD_S),
+            (Some(0.0), 0.0),
+            (None, RECORD_S),
+        ] {
             let found = record_s(&tasks, operators_s);
-            assert!((found - expected).abs() < 1e-12, "{operators_s}: {found}");
+            assert!((found - expected).abs() < 1e-12, "{operators_s:?}: {found}");
+        }
+    }
+
+    /// Of nodes with their parents, in order.
+    fn plan(nodes: &[(&str, Option<usize>)]) -> Plan {
+        let nodes: Vec<PlanNode> = nodes
+            .iter()
+            .map(|(detail, parent)| PlanNode {
+                id: 0,
+                parent: *parent,
+                operator: detail.split(' ').next().unwrap_or_default().to_owned(),
+                detail: (*detail).to_owned(),
+                codegen_stage: None,
+                region: None,
+                metrics: Vec::new(),
+            })
+            .collect();
+        Plan {
+            planned: nodes.len(),
+            nodes,
         }
     }
 
     #[test]
     fn a_coalesce_counts_in_its_own_stage() {
-        let nodes = [
-            ("Project", None, ""),
-            ("Coalesce", Some(0), "Coalesce 3"),
-            ("Exchange", Some(1), "Exchange hashpartitioning(a#1, 200)"),
-            ("Scan parquet", Some(2), ""),
-        ];
-        let nodes = nodes.map(|(operator, parent, detail)| PlanNode {
-            id: 0,
-            parent,
-            operator: operator.to_owned(),
-            detail: detail.to_owned(),
-            codegen_stage: None,
-            region: None,
-            metrics: Vec::new(),
-        });
-        let plan = Plan {
-            planned: nodes.len(),
-            nodes: nodes.into(),
-        };
-        for (at, expected) in [(0, None), (1, Some("3")), (2, None), (3, None)] {
-            assert_eq!(coalesce_in(&plan, [at].into_iter()), expected, "{at}");
+        let plan = plan(&[
+            ("Project", None),
+            ("Exchange SinglePartition, REPARTITION_BY_NUM", Some(0)),
+            ("Project", Some(1)),
+            ("Coalesce 3", Some(2)),
+            ("Filter", Some(3)),
+            ("Exchange hashpartitioning(a#1, 200)", Some(4)),
+            ("Scan", Some(5)),
+            ("Subquery", Some(4)),
+            ("HashAggregate", Some(7)),
+        ]);
+        for (at, expected) in [
+            (0, false),
+            (1, false),
+            (2, true),
+            (3, true),
+            (4, true),
+            (5, false),
+            (6, false),
+            (8, false),
+        ] {
+            assert_eq!(is_coalesced(&plan, &[at], 3), expected, "{at}");
+            assert!(!is_coalesced(&plan, &[at], 2), "{at}: another number");
         }
+    }
+
+    #[test]
+    fn a_coalesce_of_one_partition_limits_nothing() {
+        let of = |exchange| {
+            let plan = plan(&[
+                ("Coalesce 1", None),
+                ("HashAggregate", Some(0)),
+                (exchange, Some(1)),
+            ]);
+            is_coalesced(&plan, &[1], 1)
+        };
+        assert!(!of("Exchange SinglePartition, ENSURE_REQUIREMENTS"));
+        assert!(of(
+            "Exchange hashpartitioning(a#1, 200), ENSURE_REQUIREMENTS"
+        ));
     }
 }

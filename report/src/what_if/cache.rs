@@ -13,15 +13,18 @@ use crate::text::{list, shorten};
 use crate::words::bytes;
 use crate::{Part, Report, ReportError};
 
-/// CPU time of making rows of a cached value, ns: the least, the most likely and the most of what was measured (docs/what-if.md,
+/// CPU time of making rows of a cached value, ns: the least, the most likely and the most, about as measured (docs/what-if.md,
 /// *Cached tables*).
 const VALUE_NS: [f64; 3] = [6.0, 9.0, 13.0];
-/// The least CPU time of passing a row on to generated code, ns.
+/// What generated code takes at least to read a row, ns, if [`OF_COLUMNS`] is 1.
 const ROW_NS: f64 = 20.0;
-/// What passing rows on to generated code takes, with reading their values there, as a part of what it takes now to read columns.
+/// What generated code takes to read rows, as a part of what it takes to read columns: the least, the most likely and the most.
 const OF_COLUMNS: [f64; 3] = [0.6, 1.0, 2.0];
 /// Bytes of cached rows for each byte of a file: the least and the most of what was measured.
 const BYTES_OF_FILE: [f64; 2] = [1.5, 4.0];
+
+/// A share of a node's time that is counted as no change.
+const NOTHING: f64 = 1e-6;
 
 /// A table that would be cached.
 #[derive(Debug, Default)]
@@ -56,18 +59,18 @@ impl CachedScan {
         }
     }
 
-    /// The least and the most that the wall time becomes shorter for each second that the change takes out, because reading
-    /// cached rows may take less or more.
-    pub(super) fn range(self) -> [f64; 2] {
-        let [least, likely, most] = self.remaining.map(|share| 1.0 - share);
-        let of = |gone: f64| {
-            if likely > 0.0 {
-                (gone / likely).max(0.0)
-            } else {
-                1.0
-            }
+    /// [`Part::range`] of the node, which is `least` and `most` for other changes: reading cached rows may take less or more. It may
+    /// also take longer than the node does now; that is no overlap of work, which `least` and `most` are about.
+    pub(super) fn range(self, least: f64, most: f64) -> (f64, f64) {
+        let [gone_most, likely, gone_least] = self.remaining.map(|share| 1.0 - share);
+        // A likely change of nothing has no factors.
+        let likely = if likely.abs() < NOTHING {
+            NOTHING
+        } else {
+            likely
         };
-        [of(most), of(least)]
+        let of = |gone: f64, factor: f64| gone * if gone > 0.0 { factor } else { 1.0 } / likely;
+        (of(gone_least, least), of(gone_most, most))
     }
 }
 
@@ -115,7 +118,7 @@ impl CachedTable {
         let mut found = Self::default();
         for at in wanted.iter().copied() {
             let node = &plan.nodes[at];
-            // Rows come out of the cache.
+            // Generated code that reads columns of files does it there.
             let to_rows = above(plan, at, "ColumnarToRow");
             let replaced: Vec<usize> = [Some(at), to_rows]
                 .into_iter()
@@ -134,8 +137,8 @@ impl CachedTable {
                 ));
             };
             found.cpu_s += replaced_ns / 1e9;
-            let columns_ns = to_rows.map(|at| cpu_ns[at] as f64);
-            let remaining = reading_ns(rows, columns(&node.detail), columns_ns);
+            let to_rows_ns = to_rows.map(|at| cpu_ns[at] as f64);
+            let remaining = reading_ns(rows, columns(&node.detail), to_rows_ns);
             found.scans.extend(replaced.iter().map(|at| CachedScan {
                 node: plan.nodes[*at].id,
                 remaining: remaining.map(|ns| ns / replaced_ns),
@@ -195,11 +198,11 @@ impl CachedTable {
     }
 }
 
-/// CPU time of reading cached rows, ns: the least, the most likely, the most. `columns_ns` is what generated code takes now to read
-/// values of columns; none if it gets rows now, too.
-fn reading_ns(rows: f64, columns: usize, columns_ns: Option<f64>) -> [f64; 3] {
-    let passed = columns_ns.map_or(0.0, |ns| ns.max(rows * ROW_NS));
-    [0, 1, 2].map(|at| rows * columns as f64 * VALUE_NS[at] + passed * OF_COLUMNS[at])
+/// CPU time of reading cached rows, ns: the least, the most likely, the most. `to_rows_ns` is what generated code takes now to read the
+/// columns of files; none if it gets rows now, too.
+fn reading_ns(rows: f64, columns: usize, to_rows_ns: Option<f64>) -> [f64; 3] {
+    let reading_ns = to_rows_ns.map_or(0.0, |ns| ns.max(rows * ROW_NS));
+    [0, 1, 2].map(|at| rows * columns as f64 * VALUE_NS[at] + reading_ns * OF_COLUMNS[at])
 }
 
 /// Bytes of files that the tasks read in the stages in which some nodes have samples; 0 where other threads read for them, because
@@ -421,16 +424,24 @@ mod tests {
 
     #[test]
     fn the_range_is_that_of_what_reading_cached_rows_takes() {
-        let scan = CachedScan {
-            node: 1,
-            remaining: [0.1, 0.2, 0.6],
+        // What remains at both ends of the range.
+        let ends = |remaining: [f64; 3], least, most| {
+            let scan = CachedScan { node: 1, remaining };
+            let (low, high) = scan.range(least, most);
+            [low, high].map(|factor| 1.0 - (1.0 - remaining[1]) * factor)
         };
-        let [least, most] = scan.range();
-        assert!((least - 0.5).abs() < 1e-9 && (most - 1.125).abs() < 1e-9);
-        let slower = CachedScan {
-            node: 1,
-            remaining: [0.5, 1.0, 2.0],
-        };
-        assert_eq!(slower.range(), [1.0, 1.0]);
+        for (remaining, least, most, expected) in [
+            ([0.1, 0.2, 0.6], 1.0, 1.0, [0.6, 0.1]),
+            ([0.1, 0.2, 0.6], 0.5, 1.0, [0.8, 0.1]),
+            // It is slower at one end, or most likely, or at both ends.
+            ([0.5, 0.9, 2.0], 0.5, 1.0, [2.0, 0.5]),
+            ([0.7, 1.1, 1.9], 0.5, 1.0, [1.9, 0.7]),
+            ([1.1, 1.5, 2.0], 0.5, 1.2, [2.0, 1.1]),
+        ] {
+            let found = ends(remaining, least, most);
+            for (found, expected) in found.into_iter().zip(expected) {
+                assert!((found - expected).abs() < 1e-9, "{remaining:?}: {found}");
+            }
+        }
     }
 }

@@ -249,9 +249,11 @@ impl OperatorTime {
         let least = 1.0 - (self.doubtful_ns as f64 / own).min(1.0);
         let fused = if self.is_fused { LEAST_OF_FUSED } else { 1.0 };
         let most = 1.0 + self.possible_ns as f64 / own;
-        let [cached_least, cached_most] = self.cached.map_or([1.0, 1.0], CachedScan::range);
+        let range = self.cached.map_or((least * fused, most), |scan| {
+            scan.range(least * fused, most)
+        });
         let part = |kind| Part {
-            range: (least * fused * cached_least, most * cached_most),
+            range,
             samples: self.samples(stages),
             ..Part::new(kind)
         };

@@ -14,7 +14,7 @@ use super::parts::Run;
 use super::slots::Executors;
 use super::{Part, add_commands, has_ended};
 use crate::compare::matched_runs;
-use crate::{QuerySummary, Report};
+use crate::{QuerySummary, Report, query};
 
 /// With fewer runs of a query, none of them is the usual one.
 const LEAST_RUNS: usize = 3;
@@ -180,8 +180,7 @@ fn median_runs(report: &Report<'_>) -> Vec<Option<usize>> {
         let ended = runs.iter().copied().filter(|at| has_ended(query(at)));
         let mut ended: Vec<usize> = ended.collect();
         ended.sort_by_key(|at| query(at).duration_ms);
-        // Of two in the middle the faster one: the first run of an application is slower than others.
-        (ended.len() >= LEAST_RUNS).then(|| ended[(ended.len() - 1) / 2])
+        (ended.len() >= LEAST_RUNS).then(|| ended[query::middle(ended.len())])
     };
     let families = report.summary.families.iter();
     families.map(|family| median(&family.runs)).collect()

@@ -56,8 +56,12 @@ impl Model<'_> {
         let mut draws = self.draws(scenario);
         draws.sort_by(f64::total_cmp);
         let (drawn_low, drawn_high) = quantiles(&draws).unwrap_or((saves, saves));
-        let [least, most] = [|part: &Part| part.range.0, |part: &Part| part.range.1]
-            .map(|range| self.now() - self.seconds(&self.stretched(scenario, range)));
+        let stretched = [|part: &Part| part.range.0, |part: &Part| part.range.1]
+            .map(|range| self.stretched(scenario, range));
+        let takes_longer = stretched
+            .iter()
+            .any(|scenario| scenario.remaining.iter().any(|remaining| *remaining > 1.0));
+        let [least, most] = stretched.map(|scenario| self.now() - self.seconds(&scenario));
         let [no_waits, same_waits] = [
             self.without_cpu_waits(scenario),
             self.with_recorded_waits(scenario),
@@ -76,7 +80,7 @@ impl Model<'_> {
         if scenario.sharing.is_some() && scenario.slots > self.recorded.slots {
             low = low.min(0.0);
         }
-        if scenario.slots >= self.recorded.slots {
+        if scenario.slots >= self.recorded.slots && !takes_longer {
             // Tasks that take less time on as many slots do not make it longer.
             low = low.max(0.0);
         }

@@ -185,7 +185,7 @@ impl PartKind {
         matches!(self, Self::Query(_) | Self::Jobs | Self::Other)
     }
 
-    /// The share of this part that remains after a change, 0 to 1; none if the change does not concern it.
+    /// The share of this part that remains after a change, more than 1 if it takes longer; none if the change does not concern it.
     pub(super) fn remaining(self, change: &Change) -> Option<f64> {
         match (self, change) {
             (Self::Gc, Change::NoGc)
