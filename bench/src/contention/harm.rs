@@ -12,6 +12,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 use indicatif::{ProgressBar, ProgressStyle};
+use serde_json::Value;
 use unfuse_contention::{Culprit, Kind, QueryId, Span, TaskId, baseline};
 
 use self::files::Files;
@@ -199,13 +200,18 @@ pub fn measure(asked: &Contention, part: Part, spark: &Spark, results: &Path) ->
         let recorded = Recorded::from_server(server)?;
         drop(slow);
         let by_use = recorded.workload.by_use()?;
-        for (trial, times) in ran {
+        let answers = recorded.by_use(|recorded| {
+            let blame = |(trial, _): &(Trial, Times)| recorded.blame(spark, &trial.name());
+            ran.iter().map(blame).collect::<Result<Vec<_>>>()
+        })?;
+        for ((trial, times), answer_by_use) in ran.into_iter().zip(answers) {
             let name = trial.name();
             let time = VictimTime {
                 execution_s: recorded.time(&name)?,
                 client_s: times.get(&name).context("the victim ran")?.seconds(),
             };
-            scores.add(trial, time, said(spark, &recorded, &by_use, trial)?);
+            let answers = [recorded.blame(spark, &name)?, answer_by_use];
+            scores.add(trial, time, said(&recorded, &by_use, &answers, trial)?);
             let victim = recorded.workload.query(&name)?;
             let [counted, shared] = [&recorded.workload, &by_use].map(|from| from.queued(victim));
             scores.compare(counted, &shared.0);
@@ -221,17 +227,17 @@ pub fn measure(asked: &Contention, part: Part, spark: &Spark, results: &Path) ->
     page.finish(asked.runs, scores.figures(), &scores.body(asked))
 }
 
-/// What each method says about the neighbours of a trial.
+/// What each method says about the neighbours of a trial. `answers` are those of `unfuse blame` with what the kernel counted, and
+/// without it.
 fn said(
-    spark: &Spark,
     run: &Recorded,
     by_use: &RecordedWorkload,
+    answers: &[Value; 2],
     trial: Trial,
 ) -> Result<Vec<(usize, Said)>> {
     let recorded = &run.workload;
     let workload = &recorded.workload;
     let victim = recorded.query(&trial.name())?;
-    let answer = run.blame(spark, &trial.name())?;
     let victims = [victim].into();
     let overlaps = [
         baseline::naive_overlap(workload, &victims, None),
@@ -240,12 +246,15 @@ fn said(
     let one = |number: usize| {
         let query = recorded.query(&trial.neighbour(number))?;
         let name = format!("query {}", run.name(&trial.neighbour(number))?);
-        let rows = answer["ranked"].as_array();
-        let row = rows.into_iter().flatten().find(|row| {
-            let text = row["name"].as_str().unwrap_or_default();
-            text.starts_with(&name) && has_name(text, &name)
-        });
-        let [sooner_s, low_s, high_s] = row.map_or([0.0; 3], victim_seconds);
+        let sooner = |answer: &Value| {
+            let rows = answer["ranked"].as_array();
+            let row = rows.into_iter().flatten().find(|row| {
+                let text = row["name"].as_str().unwrap_or_default();
+                text.starts_with(&name) && has_name(text, &name)
+            });
+            row.map_or([0.0; 3], victim_seconds)
+        };
+        let [sooner, sooner_by_use] = [&answers[0], &answers[1]].map(sooner);
         let overlap = |index: usize| -> f64 {
             let rows = overlaps[index].get(&victim);
             rows.and_then(|rows| rows.get(&query))
@@ -262,8 +271,8 @@ fn said(
                     overlap(0),
                     overlap(1),
                 ],
-                sooner_s,
-                range_s: [low_s, high_s],
+                sooner,
+                sooner_by_use,
             },
         ))
     };

@@ -1,10 +1,12 @@
 //! What was recorded of a server, and what `unfuse blame` says of it.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
+use unfuse_format::TableId;
 use unfuse_postprocess::Profile;
 
 use super::judge::RecordedWorkload;
@@ -48,6 +50,16 @@ impl Recorded {
         let query = self.workload.query(statement)?;
         let query = self.workload.workload.query(query);
         Ok(&query.context("a known query")?.name)
+    }
+
+    /// Asks while the profile is as one without `switches=on`.
+    pub fn by_use<T>(&self, ask: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
+        let counted = self.profile.join(TableId::CpuWaits.name());
+        let aside = self.profile.with_extension("counted");
+        fs::rename(&counted, &aside).context("the profile has waits that the kernel counted")?;
+        let answer = ask(self);
+        fs::rename(&aside, &counted)?;
+        answer
     }
 
     /// What `unfuse blame` says of the query of a statement.

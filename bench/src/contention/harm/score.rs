@@ -25,10 +25,10 @@ const RIGHT: f64 = 0.2;
 pub(super) struct Said {
     /// By each method.
     pub(super) scores: [f64; METHODS.len()],
-    /// How much sooner the victim would end without it, s.
-    pub(super) sooner_s: f64,
-    /// The interval of that, s.
-    pub(super) range_s: [f64; 2],
+    /// How much sooner the victim would end without it: likely, low and high, s.
+    pub(super) sooner: [f64; 3],
+    /// The same without what the kernel counted, s.
+    pub(super) sooner_by_use: [f64; 3],
 }
 
 /// How long a victim took in one run.
@@ -171,19 +171,8 @@ impl Scores {
             Figure::from_counts(&name, &what, self.hits(index))
         };
         let mut figures: Vec<Figure> = METHODS.iter().enumerate().map(of_method).collect();
-        let harmful = || self.pairs().filter(|(.., harm)| harm.s > harm.half_s);
-        let right =
-            harmful().filter(|(_, _, said, harm)| is_right(harm.s, said.sooner_s, said.range_s));
-        figures.push(Figure::from_counts(
-            "seconds_right",
-            "seconds said of harmful neighbours that are within 20% of the truth or whose interval holds it",
-            (right.count(), harmful().count()),
-        ));
-        let errors = harmful().map(|(_, _, said, harm)| (said.sooner_s - harm.s).abs() / harm.s);
-        let mut errors: Vec<f64> = errors.collect();
-        let what = "median error of the seconds said of harmful neighbours";
-        let median = 100.0 * stats::median(&mut errors);
-        figures.push(Figure::new("error", what, median, "%", 0));
+        figures.extend(self.seconds("", "", |said| said.sooner));
+        figures.extend(self.seconds("_by_use", "by use: ", |said| said.sooner_by_use));
         figures.push(Figure::from_counts(
             "mean_seconds_right",
             "harmful neighbours (means over all subsets) of which the same holds",
@@ -199,7 +188,7 @@ impl Scores {
         let harmless = self.pairs().filter(|(_, number, ..)| are_harmless(*number));
         let accused = harmless.filter_map(|(trial, _, said, _)| {
             let slower = self.slower(trial);
-            (slower.s > slower.half_s).then(|| 100.0 * said.sooner_s / slower.s)
+            (slower.s > slower.half_s).then(|| 100.0 * said.sooner[0] / slower.s)
         });
         let accused: Vec<f64> = accused.collect();
         let what = "false accusation: seconds said of a neighbour that only sleeps, of the slow-down by all, if that is above its noise";
@@ -207,6 +196,33 @@ impl Scores {
         // Without a harmful neighbour, some of them are not known.
         figures.retain(|figure| figure.value.is_finite());
         figures
+    }
+
+    /// How good the seconds are that are said of harmful neighbours, as two figures with these ends of their names and beginnings of
+    /// their texts.
+    fn seconds(&self, end: &str, begin: &str, sooner: fn(&Said) -> [f64; 3]) -> [Figure; 2] {
+        let harmful = || {
+            let all = self.pairs().filter(|(.., harm)| harm.s > harm.half_s);
+            all.map(|(_, _, said, harm)| (sooner(said), harm.s))
+        };
+        let right = harmful().filter(|(said, harm_s)| is_right(*harm_s, *said));
+        let errors = harmful().map(|([said_s, ..], harm_s)| (said_s - harm_s).abs() / harm_s);
+        let mut errors: Vec<f64> = errors.collect();
+        let of = "seconds said of harmful neighbours";
+        [
+            Figure::from_counts(
+                &format!("seconds_right{end}"),
+                &format!("{begin}{of} that are within 20% of the truth or whose interval holds it"),
+                (right.count(), harmful().count()),
+            ),
+            Figure::new(
+                &format!("error{end}"),
+                &format!("{begin}median error of the {of}"),
+                100.0 * stats::median(&mut errors),
+                "%",
+                0,
+            ),
+        ]
     }
 
     /// Of how many harmful neighbours the seconds said are right, and of how many there are: both the truth and what is said are means
@@ -225,9 +241,8 @@ impl Scores {
                 if s <= squares.sqrt() / count {
                     continue;
                 }
-                let of = |value: fn(&Said) -> f64| self.mean_said(victim, None, number, value);
-                let range = [of(|said| said.range_s[0]), of(|said| said.range_s[1])];
-                right += usize::from(is_right(s, of(|said| said.sooner_s), range));
+                let of = |at: usize| self.mean_said(victim, None, number, |said| said.sooner[at]);
+                right += usize::from(is_right(s, [of(0), of(1), of(2)]));
                 all += 1;
             }
         }
@@ -265,7 +280,7 @@ impl Scores {
              neighbour harms more than the next by more than the noise of these means: all times of a victim are taken to vary by the same \
              share. A neighbour is harmful if its truth is above 0 by more than this noise. Recorded with `switches=on`; *blame by use* is \
              the answer without what the kernel counted.\n\n\
-             | victim | beside | its execution, s | its client's time, s | neighbour | truth, s | blame: sooner, s | interval, s | {} |\n|---|---|---|---|---|---|---|---|{}\n",
+             | victim | beside | its execution, s | its client's time, s | neighbour | truth, s | blame: sooner, s | interval, s | by use: sooner, s | {} |\n|---|---|---|---|---|---|---|---|---|{}\n",
             self.panel.about,
             self.victims().collect::<Vec<_>>().join(", "),
             self.panel.slots,
@@ -302,7 +317,7 @@ impl Scores {
         let time = with_half(time, half);
         let start = format!("| {victim} | {beside} | {time} | {client:.2}");
         if subset == 0 {
-            let _ = writeln!(body, "{start}{}", " | -".repeat(4 + METHODS.len()) + " |");
+            let _ = writeln!(body, "{start}{}", " | -".repeat(5 + METHODS.len()) + " |");
         }
         for number in neighbours(subset) {
             let of =
@@ -312,12 +327,13 @@ impl Scores {
                 std::array::from_fn(|method| of(&|said| said.scores[method]));
             let _ = writeln!(
                 body,
-                "{start} | {} | {} | {:.2} | {:.2} to {:.2} | {} |",
+                "{start} | {} | {} | {:.2} | {:.2} to {:.2} | {:.2} | {} |",
                 self.panel.neighbours[number].name,
                 with_half(truth.s, truth.half_s),
-                of(&|said| said.sooner_s),
-                of(&|said| said.range_s[0]),
-                of(&|said| said.range_s[1]),
+                of(&|said| said.sooner[0]),
+                of(&|said| said.sooner[1]),
+                of(&|said| said.sooner[2]),
+                of(&|said| said.sooner_by_use[0]),
                 scores.map(|score| format!("{score:.2}")).join(" | "),
             );
         }
@@ -325,7 +341,7 @@ impl Scores {
 }
 
 /// Whether an estimate is right.
-fn is_right(truth_s: f64, said_s: f64, [low, high]: [f64; 2]) -> bool {
+fn is_right(truth_s: f64, [said_s, low, high]: [f64; 3]) -> bool {
     (low..=high).contains(&truth_s) || (said_s - truth_s).abs() <= RIGHT * truth_s
 }
 
