@@ -73,6 +73,7 @@ pub(super) fn tiny(facts: &Facts<'_>) -> Vec<Found> {
         seconds: all.iter().map(TinyTasks::seconds).sum(),
         remedy: Remedy::Saving(Saving {
             tasks: all.iter().flat_map(|one| one.more.clone()).collect(),
+            takes_launches: true,
             ..Saving::default()
         }),
     };

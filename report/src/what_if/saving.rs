@@ -37,6 +37,8 @@ pub(crate) struct Saving {
     pub(crate) waits: Vec<PartKind>,
     /// Seconds of tasks, by their ids.
     pub(crate) tasks: HashMap<i64, f64>,
+    /// Whether whole tasks are gone, with their launches.
+    pub(crate) takes_launches: bool,
     /// The share that is taken out, 0 to 1: the least, the most likely, the most.
     pub(crate) shares: [f64; 3],
 }
@@ -54,6 +56,7 @@ impl Saving {
         Part {
             range: (least / likely, most / likely),
             samples,
+            takes_launches: self.takes_launches,
             ..Part::new(PartKind::Other)
         }
     }

@@ -1,5 +1,7 @@
 //! The recorded run, replayed with changes.
 
+use std::borrow::Cow;
+
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -245,6 +247,9 @@ impl<'a> Model<'a> {
         let has_as_many = scenario.slots == self.recorded.slots.max(1);
         let others_gain =
             self.has_more_slots(scenario) || (has_as_many && !scenario.without.is_empty());
+        let delays: Vec<Cow<'_, [f64]>> = (0..stages.len())
+            .map(|at| self.delays(scenario, at))
+            .collect();
         let mut works: Vec<Work> = self
             .places
             .iter()
@@ -257,7 +262,7 @@ impl<'a> Model<'a> {
                 } else if let Some(more) = self.splits(scenario, at) {
                     (split(&times(at), more), &[][..])
                 } else {
-                    scenario.spread(times(at), &place.delays)
+                    scenario.spread(times(at), &delays[at])
                 };
                 Work {
                     after: &place.after,
@@ -285,6 +290,34 @@ impl<'a> Model<'a> {
             }
         }
         ran
+    }
+
+    /// The waits of a stage's tasks for their launch, in the order of launch, s.
+    fn delays(&self, scenario: &Scenario, stage: usize) -> Cow<'_, [f64]> {
+        let (Place { order, delays, .. }, own) =
+            (&self.places[stage], &self.recorded.stages[stage]);
+        let parts = self
+            .recorded
+            .parts
+            .iter()
+            .zip(&scenario.remaining)
+            .enumerate();
+        let taken: Vec<(usize, f64)> = parts
+            .filter(|(_, (part, remaining))| part.takes_launches && **remaining < 1.0)
+            .map(|(at, (_, remaining))| (at, 1.0 - remaining))
+            .collect();
+        if taken.is_empty() {
+            return Cow::Borrowed(delays);
+        }
+        let remaining = |task: &RecordedTask| {
+            let gone =
+                |(at, share): &(usize, f64)| share * task.parts.get(*at).copied().unwrap_or(0.0);
+            let gone: f64 = taken.iter().map(gone).sum();
+            1.0 - (gone / task.seconds().max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
+        };
+        let each = order.iter().zip(delays);
+        each.map(|(task, delay)| delay * remaining(&own.tasks[*task]))
+            .collect()
     }
 
     /// How many tasks a stage had in the recorded run, and has in a scenario.

@@ -149,6 +149,8 @@ pub struct Part {
     pub cpus: f64,
     /// The share of the driver's time, before the query's own stages and after the last, that goes with it, 0 to 1.
     pub driver: f64,
+    /// Whether whole tasks go with it: as large a share of the waits for launches then goes as of the tasks' times.
+    pub takes_launches: bool,
 }
 
 impl Part {
@@ -161,6 +163,7 @@ impl Part {
             frees_slots: true,
             cpus: 0.0,
             driver: 0.0,
+            takes_launches: false,
         }
     }
 }

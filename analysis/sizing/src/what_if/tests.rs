@@ -152,6 +152,32 @@ fn launches_take_as_long_as_they_took() {
 }
 
 #[test]
+fn tasks_that_are_gone_wait_for_no_launch() {
+    let mut run = recorded(
+        3.2,
+        1,
+        vec![stage(
+            0,
+            0.0,
+            &[],
+            vec![
+                task(0.0, 1.0, &[0.5]),
+                task(1.2, 2.2, &[0.5]),
+                task(2.4, 3.2, &[0.8]),
+            ],
+        )],
+    );
+    run.parts = vec![Part::new(PartKind::Other)];
+    let without = |run: &Recorded| {
+        let model = Model::new(run);
+        model.seconds(&model.without(0))
+    };
+    assert_near(without(&run), 0.5 + 0.2 + 0.5 + 0.2);
+    run.parts[0].takes_launches = true;
+    assert_near(without(&run), 0.5 + 0.1 + 0.5);
+}
+
+#[test]
 fn a_stage_that_reads_from_no_other_waits_for_the_one_that_ended_before_it() {
     // A broadcast: the plan's second stage needs the first, and only time shows it.
     let run = recorded(
