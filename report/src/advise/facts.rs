@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use unfuse_format::{Frame, StageAttempt, TaskRow};
-use unfuse_postprocess::{Attribution, Owner, Plan, PlanNode, Profile};
+use unfuse_postprocess::{Attribution, Owner, Plan, PlanNode, Profile, is_exchange};
 
 use crate::model::Cost;
 use crate::query::{self, Costs};
@@ -106,11 +106,15 @@ impl<'a> Facts<'a> {
     }
 
     /// CPU time of operators in the tasks of a stage, s, with the waits for a CPU that belong to it; none if the stage has no samples.
+    /// Exchanges do not count: most of what they take in tiny tasks is for blocks, not for records.
     pub(super) fn operators_s(&self, (stage, attempt): Attempt) -> Option<f64> {
         let of_stage = |stack: &Stack<'_>| (stack.place.0, stack.place.1) == (stage, attempt);
         let mut own = self.stacks().filter(of_stage).peekable();
         own.peek()?;
-        let own = own.filter(|stack| matches!(stack.attribution.owner, Owner::Node(..)));
+        let computes = |node: usize| !is_exchange(&self.plan.nodes[node].operator);
+        let own = own.filter(
+            |stack| matches!(stack.attribution.owner, Owner::Node(_, node) if computes(node)),
+        );
         let ns: f64 = own.map(|stack| stack.cost.cpu_ns as f64).sum();
         Some(self.with_cpu_waits(ns / 1e9))
     }
