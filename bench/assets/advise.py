@@ -143,7 +143,7 @@ def few_tasks(rewritten):
 
 
 def few_tasks_of_a_sort(rewritten):
-    """Rows are sorted within partitions, of which there is one."""
+    """Rows are sorted within partitions, of which coalesce leaves one."""
     lines = spark.sql("SELECT l_suppkey, l_extendedprice, l_shipdate FROM lineitem WHERE l_orderkey % 2 = 0")
     lines = lines if rewritten else lines.coalesce(1)
     return lines.sortWithinPartitions("l_extendedprice", "l_shipdate")

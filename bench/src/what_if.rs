@@ -13,7 +13,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 use serde_json::Value;
 use unfuse_machine::said;
-use unfuse_postprocess::Profile;
+use unfuse_postprocess::{Profile, middle};
 
 use crate::page::{ATTRIBUTION, Measuring, slug};
 use crate::session::complete;
@@ -297,7 +297,7 @@ impl Recorded {
             })?
             .clone();
         runs.sort_by(|a, b| a.1.total_cmp(&b.1));
-        Ok(runs[(runs.len() - 1) / 2])
+        Ok(runs[middle(runs.len())])
     }
 }
 

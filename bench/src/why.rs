@@ -10,6 +10,7 @@ use clap::Args;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Deserialize;
 use unfuse_machine::said;
+use unfuse_postprocess::middle;
 
 use crate::page::{ATTRIBUTION, Figure, Measuring};
 use crate::session::complete;
@@ -251,7 +252,7 @@ impl Recorded {
             "a round was not recorded"
         );
         rounds.sort_by(|a, b| a.0.total_cmp(&b.0));
-        Ok(rounds[(rounds.len() - 1) / 2].1)
+        Ok(rounds[middle(rounds.len())].1)
     }
 }
 

@@ -193,6 +193,12 @@ pub fn median(values: &mut [f64]) -> f64 {
     }
 }
 
+/// The position of the median run among some in the order of their times. Of two in the middle the faster one counts: the first run of
+/// an application is slower than others.
+pub fn middle(runs: usize) -> usize {
+    runs.saturating_sub(1) / 2
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -217,6 +223,11 @@ mod tests {
                 })
                 .collect(),
         }
+    }
+
+    #[test]
+    fn the_faster_of_two_runs_in_the_middle_counts() {
+        assert_eq!([1, 2, 3, 4, 5].map(middle), [0, 0, 1, 1, 2]);
     }
 
     #[test]

@@ -52,7 +52,7 @@ pub use fingerprint::{Fingerprint, normalised};
 pub use flame::flame_graph;
 pub use fold::{FoldedStacks, folded};
 pub use generated::generated_hash;
-pub use history::{History, Part, Run, histories, median};
+pub use history::{History, Part, Run, histories, median, middle};
 pub use line_work::line_work;
 pub use notes::{completeness, notes};
 pub use operator::{Operator, OperatorKind};

@@ -203,12 +203,6 @@ fn merged<'a>(groups: &'a [(Group, Weight)], of: &[usize]) -> Vec<(&'a Group, We
     merged
 }
 
-/// The position of the median run among some in the order of their times. Of two in the middle the faster one counts: the first run of
-/// an application is slower than others.
-pub(super) fn middle(runs: usize) -> usize {
-    runs.saturating_sub(1) / 2
-}
-
 /// The stage attempts of a query: those of its execution, and all others with its samples.
 pub(super) fn attempts(profile: &Profile, part: &Part) -> Vec<Attempt> {
     let of = |(group, _): &(Group, Weight)| Some((group.stage?, group.attempt?));
@@ -455,12 +449,4 @@ fn values(profile: &Profile, part: &Part, attempts: &[Attempt]) -> HashMap<i64, 
         }
     }
     values
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_faster_of_two_runs_in_the_middle_counts() {
-        assert_eq!([1, 2, 3, 4, 5].map(super::middle), [0, 0, 1, 1, 2]);
-    }
 }

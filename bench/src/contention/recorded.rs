@@ -55,8 +55,11 @@ impl Recorded {
     /// Asks while the profile is as one without `switches=on`.
     pub fn by_use<T>(&self, ask: impl FnOnce(&Self) -> Result<T>) -> Result<T> {
         let counted = self.profile.join(TableId::CpuWaits.name());
+        if !counted.exists() {
+            return ask(self);
+        }
         let aside = self.profile.with_extension("counted");
-        fs::rename(&counted, &aside).context("the profile has waits that the kernel counted")?;
+        fs::rename(&counted, &aside).context("cannot move what the kernel counted aside")?;
         let answer = ask(self);
         fs::rename(&aside, &counted)?;
         answer

@@ -20,7 +20,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_format::{ApplicationRow, ExecutorRow, FormatError, HostRow};
-use unfuse_postprocess::{Period, table_name};
+use unfuse_postprocess::{Period, middle, table_name};
 use unfuse_sizing::what_if::Estimate;
 use unfuse_skew::{Finding, Run, Stage};
 
@@ -28,7 +28,7 @@ use crate::model::{QuerySummary, Suggestions};
 use crate::verdict::slots_at;
 use crate::what_if::{ONE_RUN, Remedy, Saving, estimates, file_scans, is_local};
 use crate::words::{self, percent, shell};
-use crate::{Part, Report, ReportError, application_index, query};
+use crate::{Part, Report, ReportError, application_index};
 use facts::Facts;
 use found::Found;
 use machines::Machines;
@@ -357,7 +357,7 @@ fn families<'a>(
             .fold(0, i64::saturating_add);
         runs.retain(asked);
         runs.sort_by_key(|at| summary.queries[*at].duration_ms);
-        let Some(at) = runs.get(query::middle(runs.len())).copied() else {
+        let Some(at) = runs.get(middle(runs.len())).copied() else {
             continue;
         };
         let one = &summary.queries[at];

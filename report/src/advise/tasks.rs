@@ -164,8 +164,8 @@ fn is_coalesced(plan: &Plan, in_stage: &[usize], tasks: usize) -> bool {
         let node = &plan.nodes[*at];
         node.operator == "Coalesce" && partitions(node) == Some(tasks)
     };
-    let calls = (0..plan.nodes.len()).filter(is_call);
-    calls.into_iter().any(|call| {
+    let mut calls = (0..plan.nodes.len()).filter(is_call);
+    calls.any(|call| {
         let below = plan.below(call);
         let is_single = |at: &usize| {
             let node = &plan.nodes[*at];

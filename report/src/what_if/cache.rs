@@ -16,7 +16,7 @@ use crate::{Part, Report, ReportError};
 /// CPU time of making rows of a cached value, ns: the least, the most likely and the most, about as measured (docs/what-if.md,
 /// *Cached tables*).
 const VALUE_NS: [f64; 3] = [6.0, 9.0, 13.0];
-/// What generated code takes at least to read a row, ns, if [`OF_COLUMNS`] is 1.
+/// The least that counts for reading a row in generated code, ns, before [`OF_COLUMNS`] multiplies it.
 const ROW_NS: f64 = 20.0;
 /// What generated code takes to read rows, as a part of what it takes to read columns: the least, the most likely and the most.
 const OF_COLUMNS: [f64; 3] = [0.6, 1.0, 2.0];
@@ -63,7 +63,7 @@ impl CachedScan {
     /// also take longer than the node does now; that is no overlap of work, which `least` and `most` are about.
     pub(super) fn range(self, least: f64, most: f64) -> (f64, f64) {
         let [gone_most, likely, gone_least] = self.remaining.map(|share| 1.0 - share);
-        // A likely change of nothing has no factors.
+        // The factors of a change of nothing would be infinite.
         let likely = if likely.abs() < NOTHING {
             NOTHING
         } else {
@@ -201,8 +201,8 @@ impl CachedTable {
 /// CPU time of reading cached rows, ns: the least, the most likely, the most. `to_rows_ns` is what generated code takes now to read the
 /// columns of files; none if it gets rows now, too.
 fn reading_ns(rows: f64, columns: usize, to_rows_ns: Option<f64>) -> [f64; 3] {
-    let reading_ns = to_rows_ns.map_or(0.0, |ns| ns.max(rows * ROW_NS));
-    [0, 1, 2].map(|at| rows * columns as f64 * VALUE_NS[at] + reading_ns * OF_COLUMNS[at])
+    let in_generated_ns = to_rows_ns.map_or(0.0, |ns| ns.max(rows * ROW_NS));
+    [0, 1, 2].map(|at| rows * columns as f64 * VALUE_NS[at] + in_generated_ns * OF_COLUMNS[at])
 }
 
 /// Bytes of files that the tasks read in the stages in which some nodes have samples; 0 where other threads read for them, because

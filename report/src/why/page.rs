@@ -6,7 +6,7 @@ use rayon::prelude::*;
 use serde::Serialize;
 use ts_rs::TS;
 use unfuse_format::FormatError;
-use unfuse_postprocess::Period;
+use unfuse_postprocess::{Period, middle};
 
 use super::difference::{Side, difference};
 use super::metrics::Basis;
@@ -14,7 +14,7 @@ use super::parts::Run;
 use super::slots::Executors;
 use super::{Part, add_commands, has_ended};
 use crate::compare::matched_runs;
-use crate::{QuerySummary, Report, query};
+use crate::{QuerySummary, Report};
 
 /// With fewer runs of a query, none of them is the usual one.
 const LEAST_RUNS: usize = 3;
@@ -180,7 +180,7 @@ fn median_runs(report: &Report<'_>) -> Vec<Option<usize>> {
         let ended = runs.iter().copied().filter(|at| has_ended(query(at)));
         let mut ended: Vec<usize> = ended.collect();
         ended.sort_by_key(|at| query(at).duration_ms);
-        (ended.len() >= LEAST_RUNS).then(|| ended[query::middle(ended.len())])
+        (ended.len() >= LEAST_RUNS).then(|| ended[middle(ended.len())])
     };
     let families = report.summary.families.iter();
     families.map(|family| median(&family.runs)).collect()

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::cpu_sharing::CpuSharing;
 use super::crowding::{Crowding, ROUNDS};
 use super::graph::{Place, places};
-use super::{Change, PartKind, Recorded, RecordedStage, RecordedTask};
+use super::{Change, Part, PartKind, Recorded, RecordedStage, RecordedTask};
 use crate::replay::schedule::{self, Ran, Work};
 
 /// More tasks than this Spark hardly makes of what were a few.
@@ -296,23 +296,21 @@ impl<'a> Model<'a> {
     fn delays(&self, scenario: &Scenario, stage: usize) -> Cow<'_, [f64]> {
         let (Place { order, delays, .. }, own) =
             (&self.places[stage], &self.recorded.stages[stage]);
-        let parts = self
-            .recorded
-            .parts
-            .iter()
-            .zip(&scenario.remaining)
-            .enumerate();
-        let taken: Vec<(usize, f64)> = parts
-            .filter(|(_, (part, remaining))| part.takes_launches && **remaining < 1.0)
-            .map(|(at, (_, remaining))| (at, 1.0 - remaining))
-            .collect();
-        if taken.is_empty() {
+        let taken = || {
+            let parts = self.recorded.parts.iter().zip(&scenario.remaining);
+            let taken = |(_, (part, remaining)): &(usize, (&Part, &f64))| {
+                part.takes_launches && **remaining < 1.0
+            };
+            parts.enumerate().filter(taken)
+        };
+        if taken().next().is_none() {
             return Cow::Borrowed(delays);
         }
         let remaining = |task: &RecordedTask| {
-            let gone =
-                |(at, share): &(usize, f64)| share * task.parts.get(*at).copied().unwrap_or(0.0);
-            let gone: f64 = taken.iter().map(gone).sum();
+            let of = |at: usize| task.parts.get(at).copied().unwrap_or(0.0);
+            let gone: f64 = taken()
+                .map(|(at, (_, remaining))| of(at) * (1.0 - remaining))
+                .sum();
             1.0 - (gone / task.seconds().max(f64::MIN_POSITIVE)).clamp(0.0, 1.0)
         };
         let each = order.iter().zip(delays);
